@@ -1,0 +1,90 @@
+"""The chunk stream of a Mastra agent as RxPY observables.
+
+    source          from_chunks, from_bytes, from_jsonl         where chunks come from
+    chunk           parse_chunk, to_wire                        the typed vocabulary of the wire
+    shared stream   SharedStream                                one subscription, replayed to all
+    operators       mastra_rx.operators                         text, reasoning, tools, usage, steps, objects
+    views           View                                        callbacks, async for, for, await, .run()
+    output          MastraModelOutput                           every view of a run
+
+    import mastra_rx as mx
+    output = mx.MastraModelOutput(mx.from_jsonl("run.jsonl"))
+    for piece in output.text_stream:
+        print(piece, end="")
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from .chunks import BaseChunk, parse_chunk, to_wire
+from .chunks.vocabulary import MODULE_OF
+from .errors import (
+    AgentError,
+    BlockingCallError,
+    ChunkDecodeError,
+    MastraRxError,
+    NoValueError,
+    OutputValidationError,
+    PartialJSONError,
+    SchemaError,
+    SourceError,
+    StreamDisposed,
+    StreamInterrupted,
+)
+from .operators.full_output import FullOutput, Tripwire
+from .operators.reasoning import ReasoningPart
+from .operators.steps import Step
+from .operators.tool_pairs import ToolPair
+from .operators.tool_runs import ToolRun
+from .operators.usage import Usage
+from .output import MastraModelOutput
+from .recordings import recording
+from .shared_stream import SharedStream
+from .sources import from_bytes, from_chunks, from_jsonl, record
+from .view import View, as_view
+
+if TYPE_CHECKING:
+    from .chunks import *  # noqa: F403  # every chunk class, by its name
+    from .chunks import Chunk
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Chunk" or name in MODULE_OF:
+        from . import chunks
+
+        return getattr(chunks, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = [
+    "AgentError",
+    "BaseChunk",
+    "BlockingCallError",
+    "Chunk",
+    "ChunkDecodeError",
+    "FullOutput",
+    "MastraModelOutput",
+    "MastraRxError",
+    "NoValueError",
+    "OutputValidationError",
+    "PartialJSONError",
+    "ReasoningPart",
+    "SchemaError",
+    "SharedStream",
+    "SourceError",
+    "Step",
+    "StreamDisposed",
+    "StreamInterrupted",
+    "ToolPair",
+    "ToolRun",
+    "Tripwire",
+    "Usage",
+    "View",
+    "as_view",
+    "from_bytes",
+    "from_chunks",
+    "from_jsonl",
+    "parse_chunk",
+    "record",
+    "recording",
+    "to_wire",
+]

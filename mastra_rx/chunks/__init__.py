@@ -1,0 +1,474 @@
+"""The vocabulary: every chunk type of Mastra, typed.
+
+    chunk = parse_chunk('{"type": "text-delta", "payload": {"text": "Hi"}}')
+    match chunk:
+        case TextDeltaChunk(payload=payload):
+            print(payload.text)
+
+One module a section of the ChunkType reference. `Chunk` is the union of all, discriminated by `type`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .base import BaseChunk, Wire
+from .decode import Decoder
+from .parse import class_of, parse_chunk
+from .vocabulary import MODULE_OF, TYPES
+from .wire import to_wire
+
+if TYPE_CHECKING:
+    from .text import (
+        TextDeltaChunk,
+        TextDeltaPayload,
+        TextEndChunk,
+        TextEndPayload,
+        TextStartChunk,
+        TextStartPayload,
+    )
+    from .reasoning import (
+        ReasoningDeltaChunk,
+        ReasoningDeltaPayload,
+        ReasoningEndChunk,
+        ReasoningEndPayload,
+        ReasoningSignatureChunk,
+        ReasoningSignaturePayload,
+        ReasoningStartChunk,
+        ReasoningStartPayload,
+        RedactedReasoningChunk,
+        RedactedReasoningPayload,
+    )
+    from .tool import (
+        ToolCallApprovalChunk,
+        ToolCallApprovalPayload,
+        ToolCallChunk,
+        ToolCallDeltaChunk,
+        ToolCallDeltaPayload,
+        ToolCallInputStreamingEndChunk,
+        ToolCallInputStreamingEndPayload,
+        ToolCallInputStreamingStartChunk,
+        ToolCallInputStreamingStartPayload,
+        ToolCallPayload,
+        ToolCallSuspendedChunk,
+        ToolCallSuspendedPayload,
+        ToolErrorChunk,
+        ToolErrorPayload,
+        ToolOutputDeniedChunk,
+        ToolOutputDeniedPayload,
+        ToolResultChunk,
+        ToolResultPayload,
+    )
+    from .source_file import (
+        FileChunk,
+        FilePayload,
+        ReasoningFileChunk,
+        ReasoningFilePayload,
+        SourceChunk,
+        SourcePayload,
+    )
+    from .control import (
+        AbortChunk,
+        CustomChunk,
+        CustomPayload,
+        ErrorChunk,
+        ErrorPayload,
+        FinishChunk,
+        FinishPayload,
+        RawChunk,
+        StartChunk,
+        StartPayload,
+        StepFinishChunk,
+        StepFinishPayload,
+        StepOutput,
+        StepResult,
+        StepStartChunk,
+        StepStartPayload,
+    )
+    from .object_output import (
+        ObjectChunk,
+        ObjectResultChunk,
+        StepOutputChunk,
+        StepOutputPayload,
+        ToolOutputChunk,
+        ToolOutputPayload,
+    )
+    from .background_task import (
+        BackgroundTaskCancelledChunk,
+        BackgroundTaskCancelledPayload,
+        BackgroundTaskCompletedChunk,
+        BackgroundTaskCompletedPayload,
+        BackgroundTaskFailedChunk,
+        BackgroundTaskFailedPayload,
+        BackgroundTaskOutputChunk,
+        BackgroundTaskOutputPayload,
+        BackgroundTaskPayload,
+        BackgroundTaskProgressChunk,
+        BackgroundTaskProgressPayload,
+        BackgroundTaskResumedChunk,
+        BackgroundTaskResumedPayload,
+        BackgroundTaskRunningChunk,
+        BackgroundTaskRunningPayload,
+        BackgroundTaskStartedChunk,
+        BackgroundTaskStartedPayload,
+        BackgroundTaskSuspendedChunk,
+        BackgroundTaskSuspendedPayload,
+    )
+    from .metadata import (
+        GoalChunk,
+        GoalPayload,
+        IsTaskCompleteChunk,
+        IsTaskCompletePayload,
+        ResponseMetadataChunk,
+        ResponseMetadataPayload,
+        TripwireChunk,
+        TripwirePayload,
+        WatchChunk,
+        WatchPayload,
+    )
+    from .workflow import (
+        WorkflowCanceledChunk,
+        WorkflowFinishChunk,
+        WorkflowFinishOutput,
+        WorkflowFinishPayload,
+        WorkflowPausedChunk,
+        WorkflowStartChunk,
+        WorkflowStartPayload,
+        WorkflowStepFinishChunk,
+        WorkflowStepOutputChunk,
+        WorkflowStepOutputPayload,
+        WorkflowStepPayload,
+        WorkflowStepProgressChunk,
+        WorkflowStepProgressPayload,
+        WorkflowStepResultChunk,
+        WorkflowStepStartChunk,
+        WorkflowStepSuspendedChunk,
+        WorkflowStepWaitingChunk,
+    )
+    from .network import (
+        AgentExecutionAbortChunk,
+        AgentExecutionApprovalChunk,
+        AgentExecutionEndChunk,
+        AgentExecutionStartChunk,
+        AgentExecutionSuspendedChunk,
+        ExecutionEndPayload,
+        ExecutionStartPayload,
+        ExecutionSuspendedPayload,
+        NetworkFinishChunk,
+        NetworkFinishPayload,
+        NetworkObjectChunk,
+        NetworkObjectPayload,
+        NetworkObjectResultChunk,
+        NetworkStepFinishChunk,
+        NetworkStepFinishPayload,
+        NetworkValidationEndChunk,
+        NetworkValidationPayload,
+        NetworkValidationStartChunk,
+        PrimitiveAbortPayload,
+        RoutingAgentAbortChunk,
+        RoutingAgentEndChunk,
+        RoutingAgentEndPayload,
+        RoutingAgentStartChunk,
+        RoutingAgentStartPayload,
+        RoutingAgentTextDeltaChunk,
+        RoutingAgentTextDeltaPayload,
+        RoutingAgentTextStartChunk,
+        RoutingAgentTextStartPayload,
+        ToolExecutionAbortChunk,
+        ToolExecutionApprovalChunk,
+        ToolExecutionEndChunk,
+        ToolExecutionStartChunk,
+        ToolExecutionSuspendedChunk,
+        WorkflowExecutionAbortChunk,
+        WorkflowExecutionEndChunk,
+        WorkflowExecutionStartChunk,
+        WorkflowExecutionSuspendedChunk,
+    )
+    from .open import (
+        DataChunk,
+        HistoryGap,
+        NestedEventChunk,
+        UnknownChunk,
+    )
+
+    Chunk = (
+        TextStartChunk
+        | TextDeltaChunk
+        | TextEndChunk
+        | ReasoningStartChunk
+        | ReasoningDeltaChunk
+        | ReasoningEndChunk
+        | ReasoningSignatureChunk
+        | RedactedReasoningChunk
+        | ToolCallInputStreamingStartChunk
+        | ToolCallDeltaChunk
+        | ToolCallInputStreamingEndChunk
+        | ToolCallChunk
+        | ToolCallApprovalChunk
+        | ToolCallSuspendedChunk
+        | ToolResultChunk
+        | ToolErrorChunk
+        | ToolOutputDeniedChunk
+        | SourceChunk
+        | FileChunk
+        | ReasoningFileChunk
+        | CustomChunk
+        | StartChunk
+        | StepStartChunk
+        | StepFinishChunk
+        | FinishChunk
+        | RawChunk
+        | ErrorChunk
+        | AbortChunk
+        | ObjectChunk
+        | ObjectResultChunk
+        | ToolOutputChunk
+        | StepOutputChunk
+        | BackgroundTaskStartedChunk
+        | BackgroundTaskRunningChunk
+        | BackgroundTaskProgressChunk
+        | BackgroundTaskOutputChunk
+        | BackgroundTaskCompletedChunk
+        | BackgroundTaskFailedChunk
+        | BackgroundTaskSuspendedChunk
+        | BackgroundTaskResumedChunk
+        | BackgroundTaskCancelledChunk
+        | ResponseMetadataChunk
+        | WatchChunk
+        | GoalChunk
+        | IsTaskCompleteChunk
+        | TripwireChunk
+        | WorkflowStartChunk
+        | WorkflowFinishChunk
+        | WorkflowCanceledChunk
+        | WorkflowPausedChunk
+        | WorkflowStepStartChunk
+        | WorkflowStepFinishChunk
+        | WorkflowStepSuspendedChunk
+        | WorkflowStepWaitingChunk
+        | WorkflowStepOutputChunk
+        | WorkflowStepProgressChunk
+        | WorkflowStepResultChunk
+        | RoutingAgentStartChunk
+        | RoutingAgentTextStartChunk
+        | RoutingAgentTextDeltaChunk
+        | RoutingAgentEndChunk
+        | RoutingAgentAbortChunk
+        | AgentExecutionStartChunk
+        | AgentExecutionApprovalChunk
+        | AgentExecutionSuspendedChunk
+        | AgentExecutionEndChunk
+        | AgentExecutionAbortChunk
+        | WorkflowExecutionStartChunk
+        | WorkflowExecutionEndChunk
+        | WorkflowExecutionSuspendedChunk
+        | WorkflowExecutionAbortChunk
+        | ToolExecutionStartChunk
+        | ToolExecutionEndChunk
+        | ToolExecutionApprovalChunk
+        | ToolExecutionSuspendedChunk
+        | ToolExecutionAbortChunk
+        | NetworkStepFinishChunk
+        | NetworkFinishChunk
+        | NetworkValidationStartChunk
+        | NetworkValidationEndChunk
+        | NetworkObjectChunk
+        | NetworkObjectResultChunk
+        | DataChunk
+        | NestedEventChunk
+        | UnknownChunk
+        | HistoryGap
+    )
+
+
+def __getattr__(name: str) -> Any:
+    """Classes are imported when they are first named; `Chunk`, the union, imports them all."""
+    if name in MODULE_OF:
+        value = getattr(importlib.import_module(f".{MODULE_OF[name]}", __name__), name)
+    elif name == "Chunk":
+        value = _union()
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def _union() -> Any:
+    from typing import Annotated, Union
+
+    from pydantic import Discriminator, Tag
+
+    members = [
+        Annotated[class_of(name), Tag(name)]
+        for name in MODULE_OF
+        if name.endswith("Chunk") or name == "HistoryGap"
+    ]
+    return Annotated[Union[tuple(members)], Discriminator(_tag)]  # noqa: UP007  # made of a list
+
+
+def _tag(value: Any) -> str:
+    if isinstance(value, BaseChunk):
+        return type(value).__name__
+    return type(parse_chunk(value)).__name__
+
+
+__all__ = [
+    "AbortChunk",
+    "AgentExecutionAbortChunk",
+    "AgentExecutionApprovalChunk",
+    "AgentExecutionEndChunk",
+    "AgentExecutionStartChunk",
+    "AgentExecutionSuspendedChunk",
+    "BackgroundTaskCancelledChunk",
+    "BackgroundTaskCancelledPayload",
+    "BackgroundTaskCompletedChunk",
+    "BackgroundTaskCompletedPayload",
+    "BackgroundTaskFailedChunk",
+    "BackgroundTaskFailedPayload",
+    "BackgroundTaskOutputChunk",
+    "BackgroundTaskOutputPayload",
+    "BackgroundTaskPayload",
+    "BackgroundTaskProgressChunk",
+    "BackgroundTaskProgressPayload",
+    "BackgroundTaskResumedChunk",
+    "BackgroundTaskResumedPayload",
+    "BackgroundTaskRunningChunk",
+    "BackgroundTaskRunningPayload",
+    "BackgroundTaskStartedChunk",
+    "BackgroundTaskStartedPayload",
+    "BackgroundTaskSuspendedChunk",
+    "BackgroundTaskSuspendedPayload",
+    "BaseChunk",
+    "Chunk",
+    "CustomChunk",
+    "CustomPayload",
+    "DataChunk",
+    "Decoder",
+    "ErrorChunk",
+    "ErrorPayload",
+    "ExecutionEndPayload",
+    "ExecutionStartPayload",
+    "ExecutionSuspendedPayload",
+    "FileChunk",
+    "FilePayload",
+    "FinishChunk",
+    "FinishPayload",
+    "GoalChunk",
+    "GoalPayload",
+    "HistoryGap",
+    "IsTaskCompleteChunk",
+    "IsTaskCompletePayload",
+    "NestedEventChunk",
+    "NetworkFinishChunk",
+    "NetworkFinishPayload",
+    "NetworkObjectChunk",
+    "NetworkObjectPayload",
+    "NetworkObjectResultChunk",
+    "NetworkStepFinishChunk",
+    "NetworkStepFinishPayload",
+    "NetworkValidationEndChunk",
+    "NetworkValidationPayload",
+    "NetworkValidationStartChunk",
+    "ObjectChunk",
+    "ObjectResultChunk",
+    "PrimitiveAbortPayload",
+    "RawChunk",
+    "ReasoningDeltaChunk",
+    "ReasoningDeltaPayload",
+    "ReasoningEndChunk",
+    "ReasoningEndPayload",
+    "ReasoningFileChunk",
+    "ReasoningFilePayload",
+    "ReasoningSignatureChunk",
+    "ReasoningSignaturePayload",
+    "ReasoningStartChunk",
+    "ReasoningStartPayload",
+    "RedactedReasoningChunk",
+    "RedactedReasoningPayload",
+    "ResponseMetadataChunk",
+    "ResponseMetadataPayload",
+    "RoutingAgentAbortChunk",
+    "RoutingAgentEndChunk",
+    "RoutingAgentEndPayload",
+    "RoutingAgentStartChunk",
+    "RoutingAgentStartPayload",
+    "RoutingAgentTextDeltaChunk",
+    "RoutingAgentTextDeltaPayload",
+    "RoutingAgentTextStartChunk",
+    "RoutingAgentTextStartPayload",
+    "SourceChunk",
+    "SourcePayload",
+    "StartChunk",
+    "StartPayload",
+    "StepFinishChunk",
+    "StepFinishPayload",
+    "StepOutput",
+    "StepOutputChunk",
+    "StepOutputPayload",
+    "StepResult",
+    "StepStartChunk",
+    "StepStartPayload",
+    "TYPES",
+    "TextDeltaChunk",
+    "TextDeltaPayload",
+    "TextEndChunk",
+    "TextEndPayload",
+    "TextStartChunk",
+    "TextStartPayload",
+    "ToolCallApprovalChunk",
+    "ToolCallApprovalPayload",
+    "ToolCallChunk",
+    "ToolCallDeltaChunk",
+    "ToolCallDeltaPayload",
+    "ToolCallInputStreamingEndChunk",
+    "ToolCallInputStreamingEndPayload",
+    "ToolCallInputStreamingStartChunk",
+    "ToolCallInputStreamingStartPayload",
+    "ToolCallPayload",
+    "ToolCallSuspendedChunk",
+    "ToolCallSuspendedPayload",
+    "ToolErrorChunk",
+    "ToolErrorPayload",
+    "ToolExecutionAbortChunk",
+    "ToolExecutionApprovalChunk",
+    "ToolExecutionEndChunk",
+    "ToolExecutionStartChunk",
+    "ToolExecutionSuspendedChunk",
+    "ToolOutputChunk",
+    "ToolOutputDeniedChunk",
+    "ToolOutputDeniedPayload",
+    "ToolOutputPayload",
+    "ToolResultChunk",
+    "ToolResultPayload",
+    "TripwireChunk",
+    "TripwirePayload",
+    "UnknownChunk",
+    "WatchChunk",
+    "WatchPayload",
+    "Wire",
+    "WorkflowCanceledChunk",
+    "WorkflowExecutionAbortChunk",
+    "WorkflowExecutionEndChunk",
+    "WorkflowExecutionStartChunk",
+    "WorkflowExecutionSuspendedChunk",
+    "WorkflowFinishChunk",
+    "WorkflowFinishOutput",
+    "WorkflowFinishPayload",
+    "WorkflowPausedChunk",
+    "WorkflowStartChunk",
+    "WorkflowStartPayload",
+    "WorkflowStepFinishChunk",
+    "WorkflowStepOutputChunk",
+    "WorkflowStepOutputPayload",
+    "WorkflowStepPayload",
+    "WorkflowStepProgressChunk",
+    "WorkflowStepProgressPayload",
+    "WorkflowStepResultChunk",
+    "WorkflowStepStartChunk",
+    "WorkflowStepSuspendedChunk",
+    "WorkflowStepWaitingChunk",
+    "class_of",
+    "parse_chunk",
+    "to_wire",
+]

@@ -1,0 +1,40 @@
+"""Operators on streams of chunks: `Observable[Chunk] -> Observable[X]`.
+
+    from mastra_rx import operators as ops
+    output.full_stream.pipe(ops.text_deltas(), rxops.map(str.upper)).subscribe(print)
+
+Each view of `MastraModelOutput` is one of these; each also works alone on any Observable of chunks.
+"""
+
+from .collected import files, sources, tool_results
+from .full_output import full_output
+from .objects import elements, objects
+from .of_type import of_type
+from .reasoning import reasoning, reasoning_parts, reasoning_text
+from .steps import steps
+from .text import reasoning_deltas, text_deltas
+from .tool_calls import tool_calls
+from .tool_pairs import tool_pairs
+from .tool_runs import tool_runs
+from .usage import running_usage, usage
+
+__all__ = [
+    "elements",
+    "files",
+    "full_output",
+    "objects",
+    "of_type",
+    "reasoning",
+    "reasoning_deltas",
+    "reasoning_parts",
+    "reasoning_text",
+    "running_usage",
+    "sources",
+    "steps",
+    "text_deltas",
+    "tool_calls",
+    "tool_pairs",
+    "tool_results",
+    "tool_runs",
+    "usage",
+]

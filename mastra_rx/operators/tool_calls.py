@@ -1,0 +1,156 @@
+"""Tool calls: one a call, whether its arguments were streamed, sent whole, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..chunks.parse import class_of, read_json
+from ..errors import ChunkDecodeError
+from .operator import Operator, Reducer, reduction
+
+if TYPE_CHECKING:
+    from ..chunks import (
+        Chunk,
+        ToolCallChunk,
+        ToolCallDeltaChunk,
+        ToolCallInputStreamingEndChunk,
+        ToolCallInputStreamingStartChunk,
+        ToolCallInputStreamingStartPayload,
+    )
+
+CallKey = tuple[str | None, str]
+"""A call is known by its run and its id: turns of one stream may use an id again."""
+
+
+@dataclass(slots=True)
+class _Streaming:
+    """Arguments that are being streamed."""
+
+    start: ToolCallInputStreamingStartPayload | None = None
+    pieces: list[str] = field(default_factory=list[str])
+
+
+class ToolCallReducer(Reducer):
+    """The calls of a run and of its step.
+
+    The end of streamed arguments makes a call; a `tool-call` chunk of a call that is known already is swallowed, and
+    only fills in what the known one lacks (Mastra 1.71.0). Arguments that are not JSON are None, their text and the
+    reason are kept (D6).
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[CallKey, ToolCallChunk] = {}
+        self._step_calls: dict[CallKey, ToolCallChunk] = {}
+        self._streaming: dict[CallKey, _Streaming] = {}
+
+    def handlers(self) -> dict[str, Callable[[Any], Any]]:
+        return {
+            "tool-call-input-streaming-start": self.start,
+            "tool-call-delta": self.delta,
+            "tool-call-input-streaming-end": self.end,
+            "tool-call": self.call,
+        }
+
+    def start(self, chunk: ToolCallInputStreamingStartChunk) -> Chunk:
+        key = (chunk.run_id, chunk.payload.tool_call_id)
+        self._streaming.setdefault(key, _Streaming()).start = chunk.payload
+        return chunk
+
+    def delta(self, chunk: ToolCallDeltaChunk) -> Chunk:
+        payload = chunk.payload
+        streaming = self._streaming.get((chunk.run_id, payload.tool_call_id))
+        if streaming is None:
+            streaming = self._streaming[chunk.run_id, payload.tool_call_id] = _Streaming()
+        streaming.pieces.append(payload.args_text_delta)
+        if not payload.tool_name and streaming.start is not None:
+            return chunk.__replace__(payload=payload.__replace__(tool_name=streaming.start.tool_name))
+        return chunk
+
+    def end(self, chunk: ToolCallInputStreamingEndChunk) -> Chunk | list[Chunk]:
+        """The end, and the call that it makes if its start was seen and the call is new."""
+        key = (chunk.run_id, chunk.payload.tool_call_id)
+        streaming = self._streaming.pop(key, None)
+        if streaming is None or streaming.start is None:
+            return chunk
+        call = _synthetic_call(chunk, streaming.start, "".join(streaming.pieces))
+        return [chunk, call] if self._add(key, call) else chunk
+
+    def call(self, chunk: ToolCallChunk) -> ToolCallChunk | None:
+        """The call, or None if it is known already."""
+        return chunk if self._add((chunk.run_id, chunk.payload.tool_call_id), chunk) else None
+
+    def _add(self, key: CallKey, call: ToolCallChunk) -> bool:
+        known = self._calls.get(key)
+        if known is None:
+            self._calls[key] = self._step_calls[key] = call
+            return True
+        self._calls[key] = call = _filled_in(known, call)
+        if key in self._step_calls:
+            self._step_calls[key] = call
+        return False
+
+    @property
+    def of_run(self) -> list[ToolCallChunk]:
+        return list(self._calls.values())
+
+    @property
+    def of_step(self) -> list[ToolCallChunk]:
+        return list(self._step_calls.values())
+
+    def close_step(self) -> None:
+        self._step_calls = {}
+
+    def drop(self) -> None:
+        """A goal goes on: the calls of the run start anew; the step keeps its own."""
+        self._calls = {}
+        self._streaming = {}
+
+
+def _synthetic_call(
+    end: ToolCallInputStreamingEndChunk, start: ToolCallInputStreamingStartPayload, text: str
+) -> ToolCallChunk:
+    arguments: dict[str, Any] = {"args": {}}
+    if text.strip():
+        try:
+            arguments = {"args": read_json(text)}
+        except ChunkDecodeError as error:
+            arguments = {"args_text": text, "args_error": error.reason}
+    payload_class: Any = class_of("ToolCallPayload")
+    payload = payload_class(
+        tool_call_id=end.payload.tool_call_id,
+        tool_name=start.tool_name,
+        provider_executed=start.provider_executed,
+        provider_metadata=start.provider_metadata,
+        dynamic=start.dynamic,
+        title=start.title,
+        observability=start.observability,
+        **arguments,
+    )
+    if arguments.get("args", payload) is None:
+        payload = payload.with_extra({"args": None})  # the model said null: that is on the wire
+    chunk_class: Any = class_of("ToolCallChunk")
+    return chunk_class(run_id=end.run_id, from_=end.from_, payload=payload)
+
+
+def _filled_in(known: ToolCallChunk, more: ToolCallChunk) -> ToolCallChunk:
+    old, new = known.payload, more.payload
+    changes: dict[str, Any] = {}
+    if not (isinstance(old.args, dict | list) and old.args) and not isinstance(old.args, str) and new.args:
+        changes["args"] = new.args
+        changes["args_error"] = changes["args_text"] = None
+    for name in ("provider_metadata", "dynamic", "observability"):
+        if getattr(old, name) is None and getattr(new, name) is not None:
+            changes[name] = getattr(new, name)
+    return known.__replace__(payload=old.__replace__(**changes)) if changes else known
+
+
+def tool_calls() -> Operator[list[ToolCallChunk]]:
+    """The calls in the order in which they came, when the run is complete; one a call, with its arguments.
+
+        --streaming-start--delta--streaming-end--tool-call--finish-|
+        [                       tool_calls()                       ]
+        ------------------------------------------------------------([call])-|
+    """
+    return reduction(ToolCallReducer, lambda reducer: reducer.of_run)

@@ -1,0 +1,449 @@
+"""`MastraModelOutput`: one shared stream, one reduction, every view.
+
+    source -> RunReducer.feed -> shared stream -> operators -> streams
+                   |
+                   +-> settled -> values
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, cast
+
+from pydantic import TypeAdapter
+from reactivex import Observable, abc
+from reactivex.subject import AsyncSubject
+from typing_extensions import Self, TypeVar
+
+from . import operators as ops
+from .errors import AgentError, MastraRxError, StreamDisposed, StreamInterrupted
+from .operators.full_output import FullOutput, RunReducer, Status, Tripwire
+from .operators.object_result import ErrorStrategy, ObjectOutcome, ObjectPolicy, ObjectReducer
+from .operators.objects import ArrayText, ElementStream, ObjectStream, validated
+from .operators.operator import Operator, operator
+from .schema import schema_of
+from .shared_stream import SharedStream
+from .sources.iterables import from_chunks
+from .sources.source import source_error
+from .view import View, here
+
+if TYPE_CHECKING:
+    from .chunks import Chunk, FileChunk, SourceChunk, ToolCallChunk, ToolResultChunk
+    from .operators.reasoning import ReasoningPart
+    from .operators.steps import Step
+    from .operators.tool_pairs import ToolPair
+    from .operators.tool_runs import ToolRun
+    from .operators.usage import Usage
+    from .sources.iterables import Chunks
+
+T = TypeVar("T", default=Any)
+E = TypeVar("E")
+V = TypeVar("V")
+
+log = logging.getLogger("mastra_rx")
+
+
+class MastraModelOutput(Generic[T]):
+    """Every view of a run, from one subscription to its source.
+
+    `source` is an Observable, iterable or async iterable of chunks, dicts or JSON texts (see `from_chunks`).
+    `schema` says what the object must look like: a type that pydantic knows, a `TypeAdapter`, or a JSON schema.
+    `error_strategy` is what happens when it does not: `strict` (only `object` raises), `warn` (it is None, logged) or
+    `fallback` (it is `fallback`). `include_raw` keeps `raw` chunks. `history` bounds how many chunks are kept for late
+    readers; values stay exact.
+
+    Reading a view has no effect: the source starts at the first subscribe, await or iteration. All views may be used
+    any number of times, early or late. Streams end when the source does; values are settled then, or at an `error`
+    chunk. A run that failed makes its values raise, with what came as `.partial`.
+
+    >>> import mastra_rx as mx
+    >>> output = mx.MastraModelOutput(mx.from_jsonl(mx.recording("tools")))
+    >>> output.text.run()
+    'It is 21.5 degrees.'
+    >>> [pair.result for pair in output.tool_pairs]
+    [{'city': 'Tokyo', 'tempC': 21.5}]
+    """
+
+    def __init__(
+        self,
+        source: Chunks,
+        *,
+        schema: type[T] | TypeAdapter[T] | Mapping[str, Any] | None = None,
+        error_strategy: ErrorStrategy = "strict",
+        fallback: Any = None,
+        include_raw: bool = False,
+        history: int | None = None,
+    ) -> None:
+        self._schema = None if schema is None else schema_of(schema)
+        self._strategy: ErrorStrategy = error_strategy
+        self._outcome: _Outcome | None = None
+        self._disposed = False
+        self._run = RunReducer(
+            include_raw=include_raw,
+            objects=ObjectReducer(ObjectPolicy(self._schema, error_strategy, fallback)),
+            on_error=self._settle_failed,
+            on_tripwire=self._finish,
+        )
+        self._stream: SharedStream[Chunk] = SharedStream(
+            from_chunks(source), stage=self._run.feed, history=history, gap=_gap, on_end=self._settle
+        )
+
+    # ---- streams -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def full_stream(self) -> View[Chunk]:
+        """Every chunk. A repeated tool call is left out, a call whose arguments were streamed is put in."""
+        return View(self._stream, "full_stream")
+
+    @cached_property
+    def text_stream(self) -> View[str]:
+        """The pieces of text, of all steps. With the schema of an array: JSON text, a complete element a piece (D3)."""
+        if self._schema is not None and self._schema.kind == "array":
+            return self._streamed("text_stream", operator(ArrayText, at_end=lambda feed: lambda _: feed.end()))
+        return self._streamed("text_stream", ops.text_deltas())
+
+    @cached_property
+    def reasoning_stream(self) -> View[str]:
+        """The pieces of reasoning."""
+        return self._streamed("reasoning_stream", ops.reasoning_deltas())
+
+    @cached_property
+    def object_stream(self) -> View[Any]:
+        """The object as it grows: plain data, never validated."""
+        return self._streamed("object_stream", operator(ObjectStream))
+
+    @property
+    def element_stream(self: MastraModelOutput[list[E]]) -> View[E]:
+        """The elements of an array, each once, complete and validated (D1).
+
+        Strict: ends with `OutputValidationError`, which has the element's `index`, at the first that does not fit.
+        """
+        return cast("View[E]", self._element_stream)
+
+    @cached_property
+    def _element_stream(self) -> View[Any]:
+        element = None if self._schema is None else self._schema.element
+        if element is None:
+            return self._streamed("element_stream", operator(ElementStream))
+        strategy = self._strategy
+        return self._streamed(
+            "element_stream", operator(lambda emit: ElementStream(validated(element, emit, strategy)))
+        )
+
+    @cached_property
+    def tool_pairs(self) -> View[ToolPair]:
+        """Each call with its outcome, once it is settled; what never settles comes last, as `unresolved`."""
+        return self._streamed("tool_pairs", ops.tool_pairs())
+
+    @cached_property
+    def tool_runs(self) -> View[ToolRun]:
+        """Each call live, from the first piece of its arguments on: its new state whenever it changed."""
+        return self._streamed("tool_runs", ops.tool_runs())
+
+    # ---- values ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def text(self) -> View[str]:
+        """The answer: the last step's text when tools were used, else all text; of all turns (D12)."""
+        return self._value("text", lambda: self._run.text)
+
+    @cached_property
+    def object(self) -> View[T]:
+        """The object, validated; None where the run gave none."""
+        return View(_Settled(self, _object), "object")
+
+    @cached_property
+    def reasoning(self) -> View[str]:
+        """All reasoning; `""` when there was none (D9)."""
+        return self._value("reasoning", lambda: self._full.reasoning)
+
+    @cached_property
+    def reasoning_text(self) -> View[str | None]:
+        """All reasoning; None when there was none."""
+        return self._value("reasoning_text", lambda: self._full.reasoning_text)
+
+    @cached_property
+    def reasoning_parts(self) -> View[list[ReasoningPart]]:
+        """The blocks of reasoning with their signatures, in the order in which they started (D13)."""
+        return self._value("reasoning_parts", lambda: self._full.reasoning_parts)
+
+    @cached_property
+    def tool_calls(self) -> View[list[ToolCallChunk]]:
+        """Every call, once."""
+        return self._value("tool_calls", lambda: self._full.tool_calls)
+
+    @cached_property
+    def tool_results(self) -> View[list[ToolResultChunk]]:
+        """Every result of a tool, as it came."""
+        return self._value("tool_results", lambda: self._full.tool_results)
+
+    @cached_property
+    def usage(self) -> View[Usage]:
+        """Token counts, summed over all steps; None is unknown (D7)."""
+        return self._value("usage", lambda: self._full.usage)
+
+    @cached_property
+    def total_usage(self) -> View[Usage]:
+        """The same, with `total_tokens` counted from the parts where nobody reported it."""
+        return self._value("total_usage", lambda: self._full.total_usage)
+
+    @cached_property
+    def finish_reason(self) -> View[str | None]:
+        """Why it ended: `stop`, `length`, `tool-calls`, ..., `suspended`, `aborted`, `other` after a tripwire."""
+        return self._value("finish_reason", lambda: self._full.finish_reason)
+
+    @cached_property
+    def steps(self) -> View[list[Step]]:
+        """The steps."""
+        return self._value("steps", lambda: self._full.steps)
+
+    @cached_property
+    def sources(self) -> View[list[SourceChunk]]:
+        """The sources that the model used."""
+        return self._value("sources", lambda: self._full.sources)
+
+    @cached_property
+    def files(self) -> View[list[FileChunk]]:
+        """The files that the model made."""
+        return self._value("files", lambda: self._full.files)
+
+    @cached_property
+    def warnings(self) -> View[list[Any]]:
+        """The provider's warnings about the last step."""
+        return self._value("warnings", lambda: self._full.warnings)
+
+    @cached_property
+    def request(self) -> View[Mapping[str, Any]]:
+        """The last request to the provider; `{}` where the server strips it."""
+        return self._value("request", lambda: self._full.request)
+
+    @cached_property
+    def response(self) -> View[Mapping[str, Any]]:
+        """What the provider told about its last response: `id`, `timestamp`, `modelId`, `headers`, ..."""
+        return self._value("response", lambda: self._full.response)
+
+    @cached_property
+    def provider_metadata(self) -> View[Mapping[str, Any] | None]:
+        """The provider's own data about the run."""
+        return self._value("provider_metadata", lambda: self._full.provider_metadata)
+
+    @cached_property
+    def suspend_payload(self) -> View[Any]:
+        """The payload of the approval or suspension that the run waits for."""
+        return self._value("suspend_payload", lambda: self._full.suspend_payload)
+
+    @cached_property
+    def resume_schema(self) -> View[str | None]:
+        """JSON schema, as JSON text, of what resumes the run."""
+        return self._value("resume_schema", lambda: self._full.resume_schema)
+
+    # ---- attributes, live --------------------------------------------------------------------------------------------
+
+    @property
+    def run_id(self) -> str | None:
+        """The run's id, from the first chunk that has one."""
+        return self._run.run_id
+
+    @property
+    def trace_id(self) -> str | None:
+        """The run's trace, when tracing is on."""
+        return self._run.trace_id
+
+    @property
+    def status(self) -> Status:
+        """`running`, `success`, `failed`, `canceled` or `suspended`, as of the chunk that readers get now."""
+        return self._run.status
+
+    @property
+    def error(self) -> Exception | None:
+        """Why the run failed, as soon as that is known."""
+        outcome = self._outcome
+        if self._run.error is not None or outcome is None:
+            return self._run.error
+        return outcome.error or outcome.object.error
+
+    @property
+    def tripwire(self) -> Tripwire | None:
+        """Why a processor blocked the run."""
+        return self._run.tripwire
+
+    @property
+    def used_fallback_value(self) -> bool:
+        """Whether the object is the fallback, the server's or ours."""
+        return self._run.objects.used_fallback_value
+
+    # ---- methods -----------------------------------------------------------------------------------------------------
+
+    def get_full_output(self) -> View[FullOutput[T]]:
+        """Everything as one value. It never raises for a run that failed: look at its `error`.
+
+            full = await output.get_full_output()
+            full = output.get_full_output().run()
+        """
+        return View(_Settled(self, lambda outcome: outcome.full), "get_full_output()")
+
+    def consume_stream(self, on_error: Callable[[Exception], Any] | None = None) -> View[None]:
+        """Drain the run, starting now. `on_error` is called if the run or its source fails; nothing is ever raised.
+
+            await output.consume_stream()
+            output.consume_stream(print).run()
+        """
+        done: AsyncSubject[None] = AsyncSubject()
+
+        def consumed(outcome: _Outcome) -> None:
+            if outcome.error is not None and on_error is not None:
+                try:
+                    on_error(outcome.error)
+                except Exception:
+                    log.exception("on_error of consume_stream raised")
+
+        def complete(_: Exception | None = None) -> None:
+            done.on_next(None)
+            done.on_completed()
+
+        _Settled(self, consumed).subscribe(scheduler=here())
+        self._stream.subscribe(_ignore, complete, complete, scheduler=here())
+        return View(done, "consume_stream()")
+
+    def dispose(self) -> None:
+        """Stop the run: the source is closed, streams complete, values that are not settled raise `StreamDisposed`."""
+        if not self._stream.ended:
+            self._disposed = True
+            self._stream.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.dispose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.dispose()
+
+    def __repr__(self) -> str:
+        name = f" {self.run_id}" if self.run_id else ""
+        return f"<MastraModelOutput{name}: {self.status}, {self._stream.position} chunks>"
+
+    # ---- how it is made ----------------------------------------------------------------------------------------------
+
+    def _streamed(self, name: str, make: Operator[V]) -> View[V]:
+        return View(make(self._stream), name)
+
+    def _value(self, name: str, project: Callable[[], V]) -> View[V]:
+        def get(outcome: _Outcome) -> V:
+            if outcome.error is not None:
+                raise outcome.error
+            return project()
+
+        return View(_Settled(self, get), name)
+
+    @property
+    def _full(self) -> FullOutput[T]:
+        return self._settled.full
+
+    @property
+    def _settled(self) -> _Outcome:
+        return self._outcome or _Outcome(self._run, None)
+
+    def _settle_failed(self) -> None:
+        """An error chunk settles every value at once, with what came until then."""
+        if self._outcome is None:
+            self._outcome = _Outcome(self._run, self._run.error)
+            _ = self._outcome.full
+        self._stream.settle()
+
+    def _finish(self) -> None:
+        self._stream.finish()
+
+    def _settle(self, failure: Exception | None) -> None:
+        """The stream ended: settle what no error chunk has settled."""
+        if self._outcome is not None:
+            return
+        if failure is not None:
+            error: Exception | None = source_error(failure)
+            self._run.status = "failed"
+        elif self._run.is_over:
+            error = None
+        elif self._disposed:
+            error = StreamDisposed("dispose() was called before the run was over")
+            self._run.status = "canceled"
+        else:
+            error = StreamInterrupted("the source closed before the run was over: no `finish` chunk came")
+        self._outcome = _Outcome(self._run, error)
+
+
+class _Outcome:
+    """How a run ended: an error or none, and what it came to."""
+
+    def __init__(self, run: RunReducer, error: Exception | None) -> None:
+        self._run = run
+        self.error = error
+        if isinstance(error, MastraRxError):
+            error.partial = None
+
+    @cached_property
+    def object(self) -> ObjectOutcome:
+        """The object; not asked for where the run failed."""
+        return self._run.objects.outcome()
+
+    @cached_property
+    def full(self) -> FullOutput[Any]:
+        """Everything, also where the run failed."""
+        object = ObjectOutcome() if isinstance(self.error, AgentError) else self.object
+        full = self._run.result(self.error or object.error, object=object.value)
+        for error in (self.error, object.error):
+            if isinstance(error, MastraRxError):
+                error.partial = full
+        return full
+
+
+class _Settled(Observable[V]):
+    """One value: what `get` makes of the outcome, once the run is settled."""
+
+    def __init__(self, output: MastraModelOutput[Any], get: Callable[[_Outcome], V]) -> None:
+        super().__init__()
+        self._output = output
+        self._get = get
+
+    def _subscribe_core(
+        self, observer: abc.ObserverBase[V], scheduler: abc.SchedulerBase | None = None
+    ) -> abc.DisposableBase:
+        def tell() -> None:
+            outcome = self._output._settled
+            if outcome.error is not None:
+                _ = outcome.full  # gives the error its `partial`
+            try:
+                value = self._get(outcome)
+            except Exception as error:
+                observer.on_error(error)
+            else:
+                observer.on_next(value)
+                observer.on_completed()
+
+        return self._output._stream.when_settled(tell, scheduler=scheduler)
+
+
+def _object(outcome: _Outcome) -> Any:
+    """Resolves also where the stream broke off, as in Mastra, with what the server had sent as the result."""
+    if outcome.error is not None and type(outcome.error) is not StreamInterrupted:
+        raise outcome.error
+    if outcome.object.error is not None:
+        _ = outcome.full
+        raise outcome.object.error
+    return outcome.object.value
+
+
+def _gap(missed: int) -> Chunk:
+    from .chunks import HistoryGap
+
+    return HistoryGap(missed=missed)
+
+
+def _ignore(_: Any) -> None:
+    pass

@@ -1,0 +1,250 @@
+"""Recordings: JSON Lines of chunks, a chunk a line, as the server puts it on the wire.
+
+`record` adds one key of its own to each chunk, `recordedAt` (milliseconds since 1970), so that a recording can be played
+in the rhythm in which it came; `from_jsonl` takes it away again. Files without it, from Mastra itself or written by hand,
+are recordings too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal, cast
+
+from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable, Disposable
+from reactivex.scheduler import VirtualTimeScheduler
+
+from ..chunks.decode import Decoder
+from ..chunks.wire import to_wire
+from ..errors import ChunkDecodeError, SourceError
+from ..shared_stream import Connection, Sink
+from .framing import Lines
+from .source import Running, Source, Stepped, source_error
+
+if TYPE_CHECKING:
+    from ..chunks import Chunk
+
+    Recording = str | os.PathLike[str] | IO[bytes] | IO[str] | Iterable[str] | Iterable[bytes]
+
+log = logging.getLogger("mastra_rx")
+
+TIME = "recordedAt"
+_BLOCK = 1 << 16
+
+
+def from_jsonl(
+    path: Recording, speed: float | None = None, *, on_bad_line: Literal["raise", "skip"] = "raise"
+) -> Observable[Chunk]:
+    """The chunks of a recording: a path, an open file (text or binary), or the lines themselves.
+
+    `speed` is None to play as fast as can be; 1.0 keeps the recorded rhythm, 2.0 plays twice as fast. Where no times were
+    recorded it makes no difference. A timed recording runs on the event loop, like any asynchronous source; subscribed
+    with a virtual-time scheduler (RxPY's `TestScheduler`) it runs on that.
+
+    A line that is not a chunk gives `ChunkDecodeError` with its number and text, after all that came before;
+    `on_bad_line="skip"` logs it and goes on. A file that can't be read gives `SourceError`.
+
+        from_jsonl("run.jsonl")
+        --start--text-delta--text-delta--finish-|
+    """
+    if speed is not None and not speed > 0:
+        raise ValueError(f"speed={speed}: give a number above 0, or None for as fast as can be")
+    if on_bad_line not in ("raise", "skip"):
+        raise ValueError(f'on_bad_line={on_bad_line!r}: it is "raise" or "skip"')
+    skip = on_bad_line == "skip"
+
+    def opened(sink: Sink[Chunk], scheduler: abc.SchedulerBase | None) -> Connection:
+        if speed is None:
+            return Stepped(_batches(path, skip), sink)
+        if isinstance(scheduler, VirtualTimeScheduler):
+            return _Virtual(path, skip, speed, sink, scheduler)
+        return Running(lambda: _in_rhythm(path, skip, speed), sink)
+
+    return Source(opened)
+
+
+def record(observable: Observable[Chunk], path: str | os.PathLike[str]) -> abc.DisposableBase:
+    """Write each chunk to `path` as it comes, with the time, for `from_jsonl` to read.
+
+    Subscribes at once; dispose what is returned to stop. A stream that fails leaves what came until then, and the failure
+    in the log. Gives `SourceError` where the file can't be written.
+
+    >>> import mastra_rx as mx, tempfile
+    >>> path = tempfile.mktemp(suffix=".jsonl")
+    >>> _ = mx.record(mx.from_chunks([{"type": "text-delta", "payload": {"text": "Hi"}}]), path)
+    >>> mx.MastraModelOutput(mx.from_jsonl(path)).full_stream.run().payload.text
+    'Hi'
+    """
+    try:
+        file = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115  # closed when the stream ends
+    except OSError as error:
+        raise SourceError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
+
+    def write(chunk: Chunk) -> None:
+        line = {**cast("dict[str, Any]", to_wire(chunk)), TIME: round(time.time() * 1000, 3)}
+        file.write(_dumped(line) + "\n")
+        file.flush()
+
+    def fail(error: Exception) -> None:
+        file.close()
+        log.error("the recorded stream failed: %s", error)
+
+    subscription = observable.subscribe(write, fail, file.close)
+    return CompositeDisposable(subscription, Disposable(file.close))
+
+
+def _dumped(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text if text.isascii() or _encodes(text) else json.dumps(value, separators=(",", ":"))
+
+
+def _encodes(text: str) -> bool:
+    with suppress(UnicodeEncodeError):
+        text.encode()
+        return True
+    return False
+
+
+def _batches(path: Recording, skip: bool) -> Iterator[Sequence[Chunk]]:
+    decoder = Decoder()
+    number = 0
+    for lines in _lines(path):
+        chunks: list[Chunk] = []
+        try:
+            _decode(decoder, chunks, lines, number, skip)
+        except ChunkDecodeError:
+            yield chunks
+            raise
+        number += len(lines)
+        yield chunks
+    yield decoder.end()
+
+
+def _decode(decoder: Decoder, chunks: list[Chunk], lines: Sequence[bytes], number: int, skip: bool) -> None:
+    while True:
+        try:
+            decoder.decode_into(chunks, lines, number)
+            return
+        except ChunkDecodeError as error:
+            if not skip or error.line is None:
+                raise
+            log.warning("skipped %s", error)
+            lines, number = lines[error.line - number :], error.line
+
+
+def _lines(path: Recording) -> Iterator[Sequence[bytes]]:
+    """The lines, a portion a read."""
+    framing = Lines()
+    for block in _blocks(path):
+        lines = framing.feed(block)
+        yield [_without_time(line) for line in lines] if _TIME_KEY in block else lines
+    yield [_without_time(line) for line in framing.end()]
+
+
+_TIME_KEY = f'"{TIME}"'.encode()
+
+
+def _without_time(line: bytes) -> bytes:
+    return _timed(line)[1]
+
+
+def _timed(line: bytes) -> tuple[float | None, bytes]:
+    """The recorded time of a line in milliseconds, and the line without it."""
+    head, found, tail = line.rpartition(b"," + _TIME_KEY + b":")
+    if not found or not tail.endswith(b"}"):
+        return None, line
+    try:
+        return float(tail[:-1]), head + b"}"
+    except ValueError:
+        return None, line
+
+
+def _blocks(path: Recording) -> Iterator[bytes]:
+    if isinstance(path, str | os.PathLike):
+        try:
+            with Path(path).open("rb") as file:
+                while block := file.read(_BLOCK):
+                    yield block
+        except OSError as error:
+            raise SourceError(f"cannot read {os.fspath(path)}: {error.strerror or error}") from error
+        return
+    read = getattr(path, "read", None)
+    if read is not None:
+        while block := read(_BLOCK):
+            yield block.encode("utf-8", "surrogatepass") if isinstance(block, str) else block
+        return
+    for line in cast("Iterable[str | bytes]", path):
+        data = line.encode("utf-8", "surrogatepass") if isinstance(line, str) else line
+        yield data if data.endswith(b"\n") else data + b"\n"
+
+
+def _moments(path: Recording, skip: bool, speed: float) -> Iterator[tuple[float, Sequence[Chunk]]]:
+    """The chunks of each line, and the seconds to wait before them."""
+    decoder, framing = Decoder(), Lines()
+    number, before = 0, None
+
+    def moment(line: bytes) -> tuple[float, Sequence[Chunk]]:
+        nonlocal number, before
+        at, text = _timed(line)
+        wait = 0.0 if at is None or before is None else max(0.0, at - before) / 1000 / speed
+        before = before if at is None else at
+        chunks: list[Chunk] = []
+        _decode(decoder, chunks, [text], number, skip)
+        number += 1
+        return wait, chunks
+
+    for block in _blocks(path):
+        for line in framing.feed(block):
+            yield moment(line)
+    for line in framing.end():
+        yield moment(line)
+    yield 0.0, decoder.end()
+
+
+async def _in_rhythm(path: Recording, skip: bool, speed: float) -> AsyncIterator[Sequence[Chunk]]:
+    loop = asyncio.get_running_loop()
+    due = loop.time()
+    for wait, chunks in _moments(path, skip, speed):
+        due += wait
+        await asyncio.sleep(max(0.0, due - loop.time()))
+        yield chunks
+
+
+class _Virtual:
+    """A recording played in virtual time."""
+
+    def __init__(
+        self, path: Recording, skip: bool, speed: float, sink: Sink[Chunk], scheduler: abc.SchedulerBase
+    ) -> None:
+        self._moments = _moments(path, skip, speed)
+        self._sink = sink
+        self._next(scheduler)
+
+    def step(self) -> bool:
+        return False
+
+    def dispose(self) -> None:
+        self._moments = iter(())
+
+    def _next(self, scheduler: abc.SchedulerBase) -> None:
+        try:
+            wait, chunks = next(self._moments)
+        except StopIteration:
+            self._sink.close()
+            return
+        except Exception as error:
+            self._sink.fail(source_error(error))
+            return
+
+        def play(scheduler: abc.SchedulerBase, _: Any = None) -> None:
+            self._sink.push(chunks)
+            self._next(scheduler)
+
+        scheduler.schedule_relative(wait, play)
