@@ -87,6 +87,8 @@ class SharedStream(Observable[T], Generic[T]):
     readers; one that comes too late first gets `gap(missed)`, if given. `on_end` is called once, before anybody is told.
     """
 
+    isolates_faults = True
+
     def __init__(
         self,
         source: Observable[T] | Openable[T],
@@ -508,7 +510,8 @@ class _Reader(Disposable, Generic[T]):
         """It raised: detach it and tell it, the others go on."""
         observer = self._leave()
         self._detach()
-        log.warning("a subscriber raised and was detached", exc_info=error)
+        if not getattr(observer, "hears_faults", False):  # RxPY's own observers are deaf after they raised
+            log.error("a subscriber raised and was detached", exc_info=error)
         if observer is not None:
             try:
                 observer.on_error(error)

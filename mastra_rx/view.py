@@ -25,6 +25,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable, SingleAssignmentDisposable
+from reactivex.scheduler import CurrentThreadScheduler
 from reactivex.scheduler.eventloop import AsyncIOScheduler
 from reactivex.scheduler.scheduler import Scheduler
 
@@ -73,6 +74,8 @@ class View(Observable[T_co], Generic[T_co]):
             observer = cast("abc.ObserverBase[Any]", observer)
             on_next, on_error, on_completed = observer.on_next, observer.on_error, observer.on_completed
         guard = _Guard(cast("Callable[[Any], Any] | None", on_next), on_error, on_completed, self._name)
+        if getattr(self._source_view, "isolates_faults", False):
+            guard.on_next = guard.unguarded  # the source catches what it raises, and takes nothing after the end
         guard.subscribe(self._source_view, scheduler)
         return guard
 
@@ -190,6 +193,8 @@ class Pulled(Generic[T_co]):
 class _Guard(Disposable):
     """One subscription: keeps to the Rx grammar, and a callback that raises to itself."""
 
+    hears_faults = True
+
     def __init__(
         self,
         on_next: Callable[[Any], Any] | None,
@@ -198,7 +203,7 @@ class _Guard(Disposable):
         name: str,
     ) -> None:
         super().__init__()
-        self._next = on_next or _ignore
+        self.unguarded: Callable[[Any], Any] = on_next or _ignore
         self._error = on_error
         self._completed = on_completed
         self._name = name
@@ -206,17 +211,26 @@ class _Guard(Disposable):
         self._subscription = SingleAssignmentDisposable()
 
     def subscribe(self, source: Observable[Any], scheduler: abc.SchedulerBase | None) -> None:
-        try:
-            self._subscription.disposable = source.subscribe(cast("Any", self), scheduler=scheduler)
-        except BlockingCallError:
-            raise
-        except Exception as error:
-            self.on_error(error)
+        """Subscribe in RxPY's trampoline, as its own `subscribe` does, so that a stream can let in several at once."""
+
+        def set_subscription(_: abc.SchedulerBase | None = None, __: Any = None) -> None:
+            try:
+                self._subscription.disposable = source._subscribe_core(cast("Any", self), scheduler)
+            except BlockingCallError:
+                raise
+            except Exception as error:
+                self.on_error(error)
+
+        trampoline = CurrentThreadScheduler.singleton()
+        if trampoline.schedule_required():
+            trampoline.schedule(set_subscription)
+        else:
+            set_subscription()
 
     def on_next(self, value: Any) -> None:
         if not self._stopped:
             try:
-                self._next(value)
+                self.unguarded(value)
             except Exception as error:
                 self._fault(error)
 

@@ -138,7 +138,7 @@ class Comparison:
         if view in self.named:
             assert ours not in theirs or self.named is STEP_CRASHED, f"{view} no longer differs: take it from the list"
             return
-        assert ours in theirs, f"{view}: ours is {ours!r}, Mastra's {theirs!r}"
+        assert ours in theirs, f"{view}: ours is {str(ours)[:500]}, Mastra's {str(theirs)[:500]}"
 
 
 @pytest.mark.parametrize("recording", [r for r in recordings() if r.is_agent_run], ids=str)

@@ -49,7 +49,10 @@ def wire(cls: type[T]) -> type[T]:
 
 class _Extra:
     __slots__ = ("_extra",)
-    _extra: JsonObject
+    _extra: JsonObject | None
+
+
+_set_extra = cast("Any", _Extra)._extra.__set__  # past the immutability of Wire
 
 
 @wire
@@ -60,17 +63,14 @@ class Wire(_Extra):
     @classmethod
     def _keep_the_rest(cls, data: Any, handler: Any) -> Any:
         made = handler(data)
-        if type(data) is dict:
-            made.with_extra(rest_of(cls, data, made))
+        if made is not data:  # not one that is only passed through
+            _set_extra(made, (rest_of(cls, data, made) or None) if type(data) is dict else None)
         return made
 
     @property
     def extra(self) -> Mapping[str, Json]:
         """What came beside the known fields, by the wire's names."""
-        try:
-            return self._extra
-        except AttributeError:
-            return {}
+        return self._extra or {}
 
     def __setattr__(self, name: str, value: object) -> None:
         raise dataclasses.FrozenInstanceError(
@@ -88,15 +88,14 @@ class Wire(_Extra):
 
     def with_extra(self, extra: Mapping[str, Json]) -> Self:
         """This piece, just made and not yet given to anybody, with what stands beside its fields."""
-        if extra:
-            object.__setattr__(self, "_extra", dict(extra))
+        _set_extra(self, dict(extra) or None)
         return self
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
+        if not isinstance(other, Wire) or other.__class__ is not self.__class__:
             return NotImplemented
         return self.extra == other.extra and all(
-            getattr(self, name) == getattr(other, name) for name in fields_of(type(self)).values()
+            getattr(self, name) == getattr(other, name) for name in fields_of(self.__class__).values()
         )
 
     __hash__ = None  # type: ignore[assignment]  # payloads hold dicts
@@ -104,16 +103,16 @@ class Wire(_Extra):
     def __repr__(self) -> str:
         shown = [
             f"{name}={value!r}"
-            for name in fields_of(type(self)).values()
+            for name in fields_of(self.__class__).values()
             if (value := getattr(self, name)) is not None and name != "type"
         ]
         if self.extra:
             shown.append(f"extra={self.extra!r}")
-        return f"{type(self).__name__}({', '.join(shown)})"
+        return f"{self.__class__.__name__}({', '.join(shown)})"
 
     def __getstate__(self) -> JsonObject:
-        state = {name: getattr(self, name) for name in fields_of(type(self)).values()}
-        return {**state, "_extra": self._extra} if self.extra else state
+        state = {name: getattr(self, name) for name in fields_of(self.__class__).values()}
+        return {**state, "_extra": self._extra}
 
     def __setstate__(self, state: JsonObject) -> None:
         for name, value in state.items():
@@ -164,11 +163,15 @@ def rest_of(cls: type, data: JsonObject, made: object) -> JsonObject:
     rest: JsonObject = {}
     for key, value in data.items():
         name = known.get(key)
-        if name is None or (value is None and key not in required):
+        if name is None:
             rest[key] = value
-        elif isinstance(held := getattr(made, name), datetime) and date_to_wire(held) != value:
-            rest[key] = value
-        elif value is not None and held is None:  # a validator put it elsewhere, see ToolCallPayload
+        elif value is None:
+            if key not in required:
+                rest[key] = value
+        elif (held := getattr(made, name)) is not value and (
+            held is None  # a validator put it elsewhere, see ToolCallPayload
+            or (isinstance(held, datetime) and date_to_wire(held) != value)
+        ):
             rest[key] = value
     return rest
 

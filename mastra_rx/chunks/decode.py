@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from ..errors import ChunkDecodeError
 from .base import BaseChunk, JsonObject
-from .hot import HOT
+from .hot import HOT, fill_in_tool_name
 from .parse import parse_chunk
 from .surrogates import REPLACEMENT, has_half, joined
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _TEXT_OF = {"text-delta": ("id", "text"), "reasoning-delta": ("id", "text")}
 _TEXT_OF["tool-call-delta"] = ("tool_call_id", "args_text_delta")
+_NAMING = frozenset({"tool-call-input-streaming-start", "tool-call-delta"})
 _DELTA_OF = {
     "text-end": ("text-delta", "id"),
     "reasoning-end": ("reasoning-delta", "id"),
@@ -31,11 +32,13 @@ class Decoder:
     """Reads the chunks of one stream.
 
     Half an emoji at the end of a delta is held back and put before the next delta of the same block; where the block
-    or the stream ends without its other half, U+FFFD takes its place.
+    or the stream ends without its other half, U+FFFD takes its place. A piece of arguments that does not name its tool
+    gets the name that the start of the call had (Mastra 1.71.0).
     """
 
     def __init__(self) -> None:
         self._held: dict[tuple[str, object], BaseChunk] = {}
+        self._tools: dict[str, str | None] = {}
 
     def decode(self, items: Iterable[Wirelike], first: int = 0) -> list[Chunk]:
         """The chunks that `items` stand for. See `decode_into`."""
@@ -55,9 +58,13 @@ class Decoder:
                 if type(item) is bytes:
                     try:
                         value = from_json(item, allow_inf_nan=False)
-                        chunk = HOT[value["type"]](value)
+                        kind = value["type"]
+                        chunk = HOT[kind](value)
                     except (ValueError, KeyError, TypeError):
                         chunk = None
+                    else:
+                        if kind in _NAMING and chunk is not None:
+                            self._name(chunk)
                     if chunk is not None and not held:  # pydantic's parser took it, so there is no half in it
                         append(chunk)
                         continue
@@ -70,6 +77,14 @@ class Decoder:
     def end(self) -> list[Chunk]:
         """What has to be said when no more comes: U+FFFD for each half still waiting for its other."""
         return [self._given_up(key) for key in list(self._held)]
+
+    def _name(self, chunk: Any) -> None:
+        if chunk.type == "tool-call-input-streaming-start":
+            self._tools[chunk.payload.tool_call_id] = chunk.payload.tool_name
+        elif chunk.tool_name is None:
+            name = self._tools.get(chunk.tool_call_id)
+            if name is not None:
+                fill_in_tool_name(chunk, name)
 
     def _whole(self, chunk: Chunk) -> list[Chunk]:
         kind = chunk.type
@@ -108,9 +123,9 @@ def _half_of(chunk: BaseChunk) -> str:
 def _with_text(chunk: BaseChunk, text_name: str, text: str) -> BaseChunk:
     """A copy of a delta with another text; made without validation, which refuses half an emoji."""
     payload = cast("Any", chunk).payload
-    inner = object.__new__(type(payload))
+    inner = object.__new__(payload.__class__)
     inner.__setstate__({**payload.__getstate__(), text_name: text})
-    copy = object.__new__(type(chunk))
+    copy = object.__new__(chunk.__class__)
     copy.__setstate__({**chunk.__getstate__(), "payload": inner})
     return copy
 

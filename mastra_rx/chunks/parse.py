@@ -126,7 +126,7 @@ def _unknown(data: JsonObject, error: Exception | None = None) -> Chunk:
     state = {**texts, "metadata": metadata if isinstance(metadata, dict) else None}
     if error is not None:
         state["type"] = "unknown"
-    chunk.__setstate__({**state, "payload": data.get("payload"), "raw": data, "error": error})
+    chunk.__setstate__({**state, "_extra": None, "payload": data.get("payload"), "raw": data, "error": error})
     return cast("Chunk", chunk)
 
 

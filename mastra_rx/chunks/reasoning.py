@@ -36,6 +36,11 @@ class ReasoningDeltaChunk(BaseChunk):
     type: Literal["reasoning-delta"] = "reasoning-delta"
     payload: ReasoningDeltaPayload
 
+    @property
+    def text(self) -> str:
+        """The piece: `payload.text`."""
+        return self.payload.text
+
 
 @wire
 class ReasoningEndPayload(Wire):

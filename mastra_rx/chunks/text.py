@@ -36,6 +36,11 @@ class TextDeltaChunk(BaseChunk):
     type: Literal["text-delta"] = "text-delta"
     payload: TextDeltaPayload
 
+    @property
+    def text(self) -> str:
+        """The piece: `payload.text`."""
+        return self.payload.text
+
 
 @wire
 class TextEndPayload(Wire):

@@ -44,6 +44,21 @@ class ToolCallDeltaChunk(BaseChunk):
     type: Literal["tool-call-delta"] = "tool-call-delta"
     payload: ToolCallDeltaPayload
 
+    @property
+    def tool_call_id(self) -> str:
+        """The call: `payload.tool_call_id`."""
+        return self.payload.tool_call_id
+
+    @property
+    def args_text_delta(self) -> str:
+        """The piece: `payload.args_text_delta`."""
+        return self.payload.args_text_delta
+
+    @property
+    def tool_name(self) -> str | None:
+        """The tool: `payload.tool_name`."""
+        return self.payload.tool_name
+
 
 @wire
 class ToolCallInputStreamingEndPayload(Wire):

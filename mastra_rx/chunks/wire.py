@@ -38,7 +38,7 @@ def to_wire(value: object) -> Json:
 
 
 def _wire(piece: Wire) -> Json:
-    cls = type(piece)
+    cls = piece.__class__
     if cls.__name__ == "UnknownChunk":
         return getattr(piece, "raw")  # noqa: B009  # only this class has it
     required = always_there(cls)

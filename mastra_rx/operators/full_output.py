@@ -102,7 +102,7 @@ class RunReducer:
     ) -> None:
         self.parts = StepReducer()
         self.usage = UsageReducer()
-        self.pairs = ToolPairReducer(_unheard)
+        self.pairs = ToolPairReducer()
         self.objects = objects or ObjectReducer()
         self.status: Status = "running"
         self.error: AgentError | None = None
@@ -353,10 +353,6 @@ def _passing(handlers: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
         return chunk
 
     return pass_all
-
-
-def _unheard(_: object) -> None:
-    pass
 
 
 def _nothing() -> None:

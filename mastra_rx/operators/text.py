@@ -25,7 +25,7 @@ class TextReducer:
         append = self._pieces.append
 
         def on_delta(chunk: TextDeltaChunk) -> TextDeltaChunk:
-            append(chunk.payload.text)
+            append(chunk.text)
             return chunk
 
         return on_delta
@@ -91,7 +91,7 @@ def _deltas(kind: str) -> Operator[str]:
 
             def on_next(chunk: Any) -> None:
                 if chunk.type == kind:
-                    emit(chunk.payload.text)
+                    emit(chunk.text)
 
             return source.subscribe(on_next, observer.on_error, observer.on_completed, scheduler=scheduler)
 

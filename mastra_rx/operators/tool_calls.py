@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..chunks.parse import class_of, read_json
+from ..chunks.hot import make_tool_call
+from ..chunks.parse import read_json
 from ..errors import ChunkDecodeError
 from .operator import Operator, Reducer, reduction
 
@@ -59,13 +60,13 @@ class ToolCallReducer(Reducer):
         return chunk
 
     def delta(self, chunk: ToolCallDeltaChunk) -> Chunk:
-        payload = chunk.payload
-        streaming = self._streaming.get((chunk.run_id, payload.tool_call_id))
+        key = (chunk.run_id, chunk.tool_call_id)
+        streaming = self._streaming.get(key)
         if streaming is None:
-            streaming = self._streaming[chunk.run_id, payload.tool_call_id] = _Streaming()
-        streaming.pieces.append(payload.args_text_delta)
-        if not payload.tool_name and streaming.start is not None:
-            return chunk.__replace__(payload=payload.__replace__(tool_name=streaming.start.tool_name))
+            streaming = self._streaming[key] = _Streaming()
+        streaming.pieces.append(chunk.args_text_delta)
+        if not chunk.tool_name and streaming.start is not None:
+            return chunk.__replace__(payload=chunk.payload.__replace__(tool_name=streaming.start.tool_name))
         return chunk
 
     def end(self, chunk: ToolCallInputStreamingEndChunk) -> Chunk | list[Chunk]:
@@ -111,27 +112,15 @@ class ToolCallReducer(Reducer):
 def _synthetic_call(
     end: ToolCallInputStreamingEndChunk, start: ToolCallInputStreamingStartPayload, text: str
 ) -> ToolCallChunk:
-    arguments: dict[str, Any] = {"args": {}}
+    payload: dict[str, Any] = {"tool_call_id": end.payload.tool_call_id, "args": {}}
     if text.strip():
         try:
-            arguments = {"args": read_json(text)}
+            payload["args"] = read_json(text)
         except ChunkDecodeError as error:
-            arguments = {"args_text": text, "args_error": error.reason}
-    payload_class: Any = class_of("ToolCallPayload")
-    payload = payload_class(
-        tool_call_id=end.payload.tool_call_id,
-        tool_name=start.tool_name,
-        provider_executed=start.provider_executed,
-        provider_metadata=start.provider_metadata,
-        dynamic=start.dynamic,
-        title=start.title,
-        observability=start.observability,
-        **arguments,
-    )
-    if arguments.get("args", payload) is None:
-        payload = payload.with_extra({"args": None})  # the model said null: that is on the wire
-    chunk_class: Any = class_of("ToolCallChunk")
-    return chunk_class(run_id=end.run_id, from_=end.from_, payload=payload)
+            payload.update(args=None, args_text=text, args_error=error.reason)
+    for name in ("tool_name", "provider_executed", "provider_metadata", "dynamic", "title", "observability"):
+        payload[name] = getattr(start, name)
+    return make_tool_call(end.run_id, end.from_, payload)
 
 
 def _filled_in(known: ToolCallChunk, more: ToolCallChunk) -> ToolCallChunk:

@@ -60,15 +60,36 @@ class ToolPair:
 class _Open:
     """A call that is known, and what came of it so far."""
 
+    tool_call_id: str
+    tool_name: str | None
+    args: Any
     call: ToolCallChunk | None
-    pair: ToolPair
+    state: PairState = "unresolved"
+    result: Any = None
+    error: AgentError | None = None
+    outcome: Any = None
+    is_placeholder: bool = False
     settled: bool = False
+
+    @property
+    def pair(self) -> ToolPair:
+        return ToolPair(
+            self.tool_call_id,
+            self.tool_name,
+            self.args,
+            self.state,
+            self.result,
+            self.error,
+            self.call,
+            self.outcome,
+            self.is_placeholder,
+        )
 
 
 class ToolPairReducer:
-    """Pairs by id, whatever the order. `settled` is called with each pair once it is settled."""
+    """Pairs by id, whatever the order. `settled`, if given, is called with each pair once it is settled."""
 
-    def __init__(self, settled: Emit[ToolPair]) -> None:
+    def __init__(self, settled: Emit[ToolPair] | None = None) -> None:
         self._settled = settled
         self._open: dict[CallKey, _Open] = {}
         self._latest: dict[str, CallKey] = {}
@@ -93,68 +114,78 @@ class ToolPairReducer:
         key = (chunk.run_id, payload.tool_call_id)
         known = self._open.get(key)
         if known is None:
-            pair = ToolPair(payload.tool_call_id, payload.tool_name, payload.args, "unresolved", call=call)
-            self._open[key] = _Open(call, pair)
+            self._open[key] = _Open(payload.tool_call_id, payload.tool_name, payload.args, call)
             self._latest[payload.tool_call_id] = key
         elif call is not None and known.call is None:
             known.call = call
-            known.pair = _with(known.pair, call=call, args=payload.args)
+            known.args = payload.args
 
     def result(self, chunk: ToolResultChunk) -> None:
         payload = chunk.payload
         if payload.is_error:
             error = tool_error(payload.result)
-            self._settle(chunk, payload.tool_call_id, state="error", result=payload.result, error=error)
+            self._settle(chunk, payload.tool_call_id, "error", payload.result, error)
         elif is_placeholder(chunk):
             known = self._known(chunk, payload.tool_call_id)
             if not known.settled:
-                known.pair = _with(known.pair, state="result", result=payload.result, outcome=chunk, is_placeholder=True)
+                known.state, known.result, known.outcome = "result", payload.result, chunk
+                known.is_placeholder = True
         else:
-            self._settle(chunk, payload.tool_call_id, state="result", result=payload.result)
+            self._settle(chunk, payload.tool_call_id, "result", payload.result)
 
     def error(self, chunk: ToolErrorChunk) -> None:
         error = tool_error(chunk.payload.error)
-        self._settle(chunk, chunk.payload.tool_call_id, state="error", error=error)
+        self._settle(chunk, chunk.payload.tool_call_id, "error", error=error)
 
     def denied(self, chunk: ToolOutputDeniedChunk) -> None:
         reason = (chunk.payload.approval or {}).get("reason")
         error = AgentError(str(reason or "the call was declined"))
-        self._settle(chunk, chunk.payload.tool_call_id, state="denied", error=error)
+        self._settle(chunk, chunk.payload.tool_call_id, "denied", error=error)
 
     def task_completed(self, chunk: BackgroundTaskCompletedChunk) -> None:
         payload = chunk.payload
         if payload.is_error:
-            self._settle_task(chunk, state="error", result=payload.result, error=tool_error(payload.result))
+            self._settle_task(chunk, "error", payload.result, error=tool_error(payload.result))
         else:
-            self._settle_task(chunk, state="result", result=payload.result)
+            self._settle_task(chunk, "result", payload.result)
 
     def task_failed(self, chunk: BackgroundTaskFailedChunk) -> None:
-        self._settle_task(chunk, state="error", error=tool_error(chunk.payload.error))
+        self._settle_task(chunk, "error", error=tool_error(chunk.payload.error))
 
     def task_cancelled(self, chunk: BackgroundTaskCancelledChunk) -> None:
-        self._settle_task(chunk, state="error", error=AgentError("the background task was cancelled"))
+        self._settle_task(chunk, "error", error=AgentError("the background task was cancelled"))
 
-    def _settle_task(self, chunk: Any, **outcome: Any) -> None:
+    def _settle_task(
+        self, chunk: Any, state: PairState, result: Any = None, error: AgentError | None = None
+    ) -> None:
         call_id = chunk.payload.tool_call_id
         if call_id is not None:
-            self._settle(chunk, call_id, run_id=chunk.payload.run_id, **outcome)
+            self._settle(chunk, call_id, state, result, error, run_id=chunk.payload.run_id)
 
-    def _settle(self, chunk: Any, call_id: str, *, run_id: str | None = None, **outcome: Any) -> None:
+    def _settle(
+        self,
+        chunk: Any,
+        call_id: str,
+        state: PairState,
+        result: Any = None,
+        error: AgentError | None = None,
+        *,
+        run_id: str | None = None,
+    ) -> None:
         known = self._known(chunk, call_id, run_id)
         if known.settled:
             return  # a background task and its turn may both tell; the first one counts
-        known.settled = True
-        outcome.setdefault("result", None)
-        known.pair = _with(known.pair, outcome=chunk, is_placeholder=False, **outcome)
-        self._settled(known.pair)
+        known.state, known.result, known.error, known.outcome = state, result, error, chunk
+        known.is_placeholder, known.settled = False, True
+        if self._settled is not None:
+            self._settled(known.pair)
 
     def _known(self, chunk: Any, call_id: str, run_id: str | None = None) -> _Open:
         key = (run_id or chunk.run_id, call_id)
         known = self._open.get(key) or self._open.get(self._latest.get(call_id, key))
         if known is None:
             payload = chunk.payload
-            pair = ToolPair(call_id, payload.tool_name, getattr(payload, "args", None), "unresolved")
-            known = self._open[key] = _Open(None, pair)
+            known = self._open[key] = _Open(call_id, payload.tool_name, getattr(payload, "args", None), None)
             self._latest[call_id] = key
         return known
 
@@ -163,7 +194,8 @@ class ToolPairReducer:
         for known in self._open.values():
             if not known.settled:
                 known.settled = True
-                self._settled(known.pair)
+                if self._settled is not None:
+                    self._settled(known.pair)
 
     @property
     def pairs(self) -> list[ToolPair]:
@@ -174,12 +206,6 @@ class ToolPairReducer:
         """A goal goes on: the values start anew."""
         self._open = {}
         self._latest = {}
-
-
-def _with(pair: ToolPair, **changes: Any) -> ToolPair:
-    from dataclasses import replace
-
-    return replace(pair, **changes)
 
 
 def is_placeholder(chunk: ToolResultChunk) -> bool:

@@ -105,15 +105,14 @@ class ToolRunReducer:
         )
 
     def _delta(self, chunk: ToolCallDeltaChunk) -> None:
-        payload = chunk.payload
-        key = (chunk.run_id, payload.tool_call_id)
+        key = (chunk.run_id, chunk.tool_call_id)
         known = self._runs.get(key)
         if known is not None and known.state != "input-streaming":
             return  # a stray piece after the end changes nothing
         self._calls.delta(chunk)
         pieces = self._pieces.setdefault(key, [])
-        pieces.append(payload.args_text_delta)
-        name = payload.tool_name or (None if known is None else known.tool_name)
+        pieces.append(chunk.args_text_delta)
+        name = chunk.tool_name or (None if known is None else known.tool_name)
         self._put(key, tool_name=name, _pieces=(pieces, len(pieces)))
 
     def _end_of_input(self, chunk: Chunk) -> None:
