@@ -1,16 +1,16 @@
 """The chunk stream of a Mastra agent as RxPY observables.
 
-    source          from_chunks, from_bytes, from_jsonl         where chunks come from
-    chunk           parse_chunk, to_wire                        the typed vocabulary of the wire
-    shared stream   SharedStream                                one subscription, replayed to all
-    operators       mastra_rx.operators                         text, reasoning, tools, usage, steps, objects
-    views           View                                        callbacks, async for, for, await, .run()
-    output          MastraModelOutput                           every view of a run
+source          from_chunks, from_bytes, from_jsonl         where chunks come from
+chunk           parse_chunk, to_wire                        the typed vocabulary of the wire
+shared stream   SharedStream                                one subscription, replayed to all
+operators       mastra_rx.operators                         text, reasoning, tools, usage, steps, objects
+views           View                                        callbacks, async for, for, await, .run()
+output          MastraModelOutput                           every view of a run
 
-    import mastra_rx as mx
-    output = mx.MastraModelOutput(mx.from_jsonl("run.jsonl"))
-    for piece in output.text_stream:
-        print(piece, end="")
+import mastra_rx as mx
+output = mx.MastraModelOutput(mx.from_jsonl("run.jsonl"))
+for piece in output.text_stream:
+    print(piece, end="")
 """
 
 from typing import TYPE_CHECKING, Any

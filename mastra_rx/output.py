@@ -1,8 +1,8 @@
 """`MastraModelOutput`: one shared stream, one reduction, every view.
 
-    source -> RunReducer.feed -> shared stream -> operators -> streams
-                   |
-                   +-> settled -> values
+source -> RunReducer.feed -> shared stream -> operators -> streams
+               |
+               +-> settled -> values
 """
 
 from __future__ import annotations
@@ -280,16 +280,16 @@ class MastraModelOutput(Generic[T]):
     def get_full_output(self) -> View[FullOutput[T]]:
         """Everything as one value. It never raises for a run that failed: look at its `error`.
 
-            full = await output.get_full_output()
-            full = output.get_full_output().run()
+        full = await output.get_full_output()
+        full = output.get_full_output().run()
         """
         return View(_Settled(self, lambda outcome: outcome.full), "get_full_output()")
 
     def consume_stream(self, on_error: Callable[[Exception], Any] | None = None) -> View[None]:
         """Drain the run, starting now. `on_error` is called if the run or its source fails; nothing is ever raised.
 
-            await output.consume_stream()
-            output.consume_stream(print).run()
+        await output.consume_stream()
+        output.consume_stream(print).run()
         """
         done: AsyncSubject[None] = AsyncSubject()
 

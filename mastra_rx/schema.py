@@ -1,8 +1,8 @@
 """A schema in any form: one `validate` and one JSON schema.
 
-    schema_of(Recipe)                      a pydantic model, dataclass, TypedDict, Enum, Literal, list[Recipe], ...
-    schema_of(TypeAdapter(list[Recipe]))
-    schema_of({"type": "object", ...})     JSON schema, its draft by `$schema`
+schema_of(Recipe)                      a pydantic model, dataclass, TypedDict, Enum, Literal, list[Recipe], ...
+schema_of(TypeAdapter(list[Recipe]))
+schema_of({"type": "object", ...})     JSON schema, its draft by `$schema`
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ class _JsonSchema(Schema[Any]):
         import jsonschema
 
         try:
-            errors = sorted(self._validator.iter_errors(value), key=lambda error: [str(key) for key in error.absolute_path])
+            errors = sorted(
+                self._validator.iter_errors(value), key=lambda error: [str(key) for key in error.absolute_path]
+            )
         except (jsonschema.exceptions._WrappedReferencingError, RecursionError) as error:
             raise SchemaError(f"the schema cannot be followed: {error}") from error
         if errors:

@@ -506,9 +506,7 @@ class PullScheduler(Scheduler):
                 return
         action()
 
-    def schedule(
-        self, action: abc.ScheduledAction[Any], state: Any = None
-    ) -> abc.DisposableBase:
+    def schedule(self, action: abc.ScheduledAction[Any], state: Any = None) -> abc.DisposableBase:
         return self._at(0.0, action, state)
 
     def schedule_relative(

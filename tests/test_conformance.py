@@ -76,6 +76,7 @@ DIFFERENCES: dict[str, dict[str, str]] = {
     "unit-request-response": {"fullStream": "stripped"},
 }
 
+
 def outcome(view: mx.View[Any]) -> tuple[str, Any]:
     try:
         return "resolved", mx.to_wire(view.run())
@@ -94,7 +95,11 @@ def without_undefined(value: Any) -> Any:
     if isinstance(value, dict):
         if value.get("$undefined") is True:
             return None
-        return {key: item for key, item in ((k, without_undefined(v)) for k, v in value.items()) if not undefined(value[key])}
+        return {
+            key: item
+            for key, item in ((k, without_undefined(v)) for k, v in value.items())
+            if not undefined(value[key])
+        }
     return [without_undefined(item) for item in value] if isinstance(value, list) else value
 
 
@@ -110,7 +115,9 @@ def step_summary(step: dict[str, Any]) -> dict[str, Any]:
         "reasoning": step["reasoningParts"],
         "tripwire": step.get("tripwire"),
         "toolCalls": [{key: call["payload"].get(key) for key in call_keys} for call in step["toolCalls"]],
-        "toolResults": [{key: r["payload"][key] for key in result_keys if key in r["payload"]} for r in step["toolResults"]],
+        "toolResults": [
+            {key: r["payload"][key] for key in result_keys if key in r["payload"]} for r in step["toolResults"]
+        ],
         "sources": len(step["sources"]),
         "files": len(step["files"]),
         "responseId": step["response"].get("id"),

@@ -300,9 +300,7 @@ def _union() -> Any:
     from pydantic import Discriminator, Tag
 
     members = [
-        Annotated[class_of(name), Tag(name)]
-        for name in MODULE_OF
-        if name.endswith("Chunk") or name == "HistoryGap"
+        Annotated[class_of(name), Tag(name)] for name in MODULE_OF if name.endswith("Chunk") or name == "HistoryGap"
     ]
     return Annotated[Union[tuple(members)], Discriminator(_tag)]  # noqa: UP007  # made of a list
 

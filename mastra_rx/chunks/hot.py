@@ -162,7 +162,11 @@ def make_tool_call(run_id: str | None, from_: str | None, fields: dict[str, Any]
 def _plain_maker(kind: str, cls: type[BaseChunk], payload_cls: type[Wire]) -> Maker:
     """A maker for any payload whose fields are texts, flags, objects and whatever JSON."""
     draft = _draft_of(payload_cls)
-    fields = {wire_name(name): (name, _PLAIN[hint]) for name, hint in get_type_hints(payload_cls, _HERE).items() if hint in _PLAIN}
+    fields = {
+        wire_name(name): (name, _PLAIN[hint])
+        for name, hint in get_type_hints(payload_cls, _HERE).items()
+        if hint in _PLAIN
+    }
     names = [field.name for field in dataclasses.fields(cast("Any", payload_cls))]
     required = {wire_name(field.name) for field in dataclasses.fields(cast("Any", payload_cls)) if _is_required(field)}
 

@@ -42,4 +42,6 @@ def tool_error(value: Any) -> AgentError:
     ]
     message = next((text for text in candidates if isinstance(text, str) and text), None)
     error = agent_error(data)
-    return error if message is None else AgentError(message, data=data, cause=cast("AgentError | None", error.__cause__))
+    return (
+        error if message is None else AgentError(message, data=data, cause=cast("AgentError | None", error.__cause__))
+    )

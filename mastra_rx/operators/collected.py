@@ -47,9 +47,9 @@ class Collector(Reducer, Generic[C]):
 def sources() -> Operator[list[SourceChunk]]:
     """The sources that the model used, when the run is complete.
 
-        --source(a)--text-delta--source(b)--finish-|
-        [                sources()                 ]
-        --------------------------------------------([a, b])-|
+    --source(a)--text-delta--source(b)--finish-|
+    [                sources()                 ]
+    --------------------------------------------([a, b])-|
     """
     return reduction(lambda: Collector["SourceChunk"]("source"), lambda reducer: reducer.of_run)
 

@@ -216,7 +216,9 @@ class RunReducer:
         totals = self.usage.finish(chunk)
         if payload.output is None:
             return chunk
-        return chunk.__replace__(payload=payload.__replace__(output=payload.output.__replace__(usage=totals.as_totals())))
+        return chunk.__replace__(
+            payload=payload.__replace__(output=payload.output.__replace__(usage=totals.as_totals()))
+        )
 
     def _see_tripwire(self, chunk: FinishChunk, reason: str | None) -> None:
         if reason != "tripwire":

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("mastra_rx")
 
+
 class ObjectStream:
     """The growing object of a run, from the wire's `object` chunks.
 
@@ -66,7 +67,6 @@ class ElementStream:
         for element in complete[self._given :]:
             self._given += 1
             self._emit(element)
-
 
 
 def objects() -> Operator[Any]:

@@ -28,9 +28,7 @@ def operator(
     """
 
     def apply(source: Observable[Chunk]) -> Observable[T]:
-        def subscribe(
-            observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
+        def subscribe(observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
             feed = feeding(observer.on_next)
             finish = None if at_end is None else at_end(feed)
 
@@ -67,9 +65,7 @@ def reduction(make: Callable[[], R], result: Callable[[R], T]) -> Operator[T]:
     """An operator that feeds a reducer and gives its result when the stream is complete."""
 
     def apply(source: Observable[Chunk]) -> Observable[T]:
-        def subscribe(
-            observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
+        def subscribe(observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
             reducer: Any = make()
             handlers: dict[str, Callable[[Chunk], Any]] = reducer.handlers()
 

@@ -141,9 +141,9 @@ class ReasoningReducer(Reducer):
 def reasoning() -> Operator[str]:
     """All reasoning as one text, when the run is complete; `""` when there was none (D9).
 
-        --reasoning-delta("Hm, ")--reasoning-delta("so")--finish-|
-        [                      reasoning()                       ]
-        ----------------------------------------------------------("Hm, so")-|
+    --reasoning-delta("Hm, ")--reasoning-delta("so")--finish-|
+    [                      reasoning()                       ]
+    ----------------------------------------------------------("Hm, so")-|
     """
     return reduction(ReasoningReducer, lambda reducer: reducer.text or "")
 

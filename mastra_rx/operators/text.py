@@ -75,9 +75,9 @@ def text_deltas() -> Operator[str]:
 def reasoning_deltas() -> Operator[str]:
     """The pieces of reasoning, as they come.
 
-        --reasoning-delta("Hm")--text-delta("Yes")--finish-|
-        [               reasoning_deltas()                 ]
-        --"Hm"----------------------------------------------|
+    --reasoning-delta("Hm")--text-delta("Yes")--finish-|
+    [               reasoning_deltas()                 ]
+    --"Hm"----------------------------------------------|
     """
     return _deltas("reasoning-delta")
 

@@ -138,8 +138,8 @@ def _filled_in(known: ToolCallChunk, more: ToolCallChunk) -> ToolCallChunk:
 def tool_calls() -> Operator[list[ToolCallChunk]]:
     """The calls in the order in which they came, when the run is complete; one a call, with its arguments.
 
-        --streaming-start--delta--streaming-end--tool-call--finish-|
-        [                       tool_calls()                       ]
-        ------------------------------------------------------------([call])-|
+    --streaming-start--delta--streaming-end--tool-call--finish-|
+    [                       tool_calls()                       ]
+    ------------------------------------------------------------([call])-|
     """
     return reduction(ToolCallReducer, lambda reducer: reducer.of_run)

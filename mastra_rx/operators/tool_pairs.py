@@ -155,9 +155,7 @@ class ToolPairReducer:
     def task_cancelled(self, chunk: BackgroundTaskCancelledChunk) -> None:
         self._settle_task(chunk, "error", error=AgentError("the background task was cancelled"))
 
-    def _settle_task(
-        self, chunk: Any, state: PairState, result: Any = None, error: AgentError | None = None
-    ) -> None:
+    def _settle_task(self, chunk: Any, state: PairState, result: Any = None, error: AgentError | None = None) -> None:
         call_id = chunk.payload.tool_call_id
         if call_id is not None:
             self._settle(chunk, call_id, state, result, error, run_id=chunk.payload.run_id)

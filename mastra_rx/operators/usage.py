@@ -41,13 +41,17 @@ class Usage:
             if known[name] is None:
                 known[name] = _number(_nested(wire.get(alias), key))
         aliases = {*_ALIASES.values(), "raw"}
-        other = {key: number for key, value in wire.items() if key not in aliases and (number := _number(value)) is not None}
+        other = {
+            key: number for key, value in wire.items() if key not in aliases and (number := _number(value)) is not None
+        }
         return cls(**known, raw=wire.get("raw"), other=other)
 
     def __add__(self, more: Usage) -> Usage:
         """The sum, field by field; an unknown summand does not count."""
         sums = {name: _sum(getattr(self, name), getattr(more, name)) for name in _ALIASES}
-        other = {key: cast("Number", _sum(self.other.get(key), more.other.get(key))) for key in {**self.other, **more.other}}
+        other = {
+            key: cast("Number", _sum(self.other.get(key), more.other.get(key))) for key in {**self.other, **more.other}
+        }
         return Usage(**sums, raw=self.raw if more.raw is None else more.raw, other=other)
 
     def or_else(self, fallback: Usage) -> Usage:
@@ -186,9 +190,9 @@ def usage() -> Operator[Usage]:
 def running_usage() -> Operator[Usage]:
     """The usage so far, each time a step or a turn reports.
 
-        --step-finish(15)--step-finish(36)--finish-|
-        [             running_usage()              ]
-        -----(15)------------(51)-------------------|
+    --step-finish(15)--step-finish(36)--finish-|
+    [             running_usage()              ]
+    -----(15)------------(51)-------------------|
     """
 
     def feeding(emit: Emit[Usage]) -> Callable[[Chunk], Any]:

@@ -1,9 +1,9 @@
 """Where chunks come from. Each source is a cold `Observable[Chunk]`, one module a source.
 
-    from_chunks     an Observable, iterable or async iterable of chunks, dicts or JSON
-    from_bytes      bytes as a server sends them: SSE, record-separated or JSON Lines
-    from_jsonl      a recording
-    record          writes a recording
+from_chunks     an Observable, iterable or async iterable of chunks, dicts or JSON
+from_bytes      bytes as a server sends them: SSE, record-separated or JSON Lines
+from_jsonl      a recording
+record          writes a recording
 """
 
 from .byte_stream import from_bytes
