@@ -22,7 +22,7 @@ from . import operators as ops
 from .errors import AgentError, MastraRxError, StreamDisposed, StreamInterrupted
 from .operators.full_output import FullOutput, RunReducer, Status, Tripwire
 from .operators.object_result import ErrorStrategy, ObjectOutcome, ObjectPolicy, ObjectReducer
-from .operators.objects import ArrayText, ElementStream, ObjectStream, validated
+from .operators.objects import ArrayText
 from .operators.operator import Operator, operator
 from .schema import schema_of
 from .shared_stream import SharedStream
@@ -101,8 +101,9 @@ class MastraModelOutput(Generic[T]):
     @cached_property
     def text_stream(self) -> View[str]:
         """The pieces of text, of all steps. With the schema of an array: JSON text, a complete element a piece (D3)."""
-        if self._schema is not None and self._schema.kind == "array":
-            return self._streamed("text_stream", operator(ArrayText, at_end=lambda feed: lambda _: feed.end()))
+        schema = self._schema
+        if schema is not None and schema.kind == "array":
+            return self._streamed("text_stream", operator(lambda emit: ArrayText(emit, schema), at_end=lambda feed: feed.end))
         return self._streamed("text_stream", ops.text_deltas())
 
     @cached_property
@@ -113,7 +114,7 @@ class MastraModelOutput(Generic[T]):
     @cached_property
     def object_stream(self) -> View[Any]:
         """The object as it grows: plain data, never validated."""
-        return self._streamed("object_stream", operator(ObjectStream))
+        return self._streamed("object_stream", ops.objects(self._schema))
 
     @property
     def element_stream(self: MastraModelOutput[list[E]]) -> View[E]:
@@ -125,13 +126,7 @@ class MastraModelOutput(Generic[T]):
 
     @cached_property
     def _element_stream(self) -> View[Any]:
-        element = None if self._schema is None else self._schema.element
-        if element is None:
-            return self._streamed("element_stream", operator(ElementStream))
-        strategy = self._strategy
-        return self._streamed(
-            "element_stream", operator(lambda emit: ElementStream(validated(element, emit, strategy)))
-        )
+        return self._streamed("element_stream", ops.elements(self._schema, error_strategy=self._strategy))
 
     @cached_property
     def tool_pairs(self) -> View[ToolPair]:
@@ -390,7 +385,7 @@ class _Outcome:
     @cached_property
     def object(self) -> ObjectOutcome:
         """The object; not asked for where the run failed."""
-        return self._run.objects.outcome()
+        return self._run.object_outcome()
 
     @cached_property
     def full(self) -> FullOutput[Any]:

@@ -107,9 +107,11 @@ class _JsonSchema(Schema[Any]):
         _ = self._validator
 
     def validate(self, value: Any) -> Any:
+        """As Mastra's validators do: defaults are filled in, and keys left out that the schema does not allow."""
         import jsonschema
 
         try:
+            value = _prepared(value, self._schema, self._schema)
             errors = sorted(
                 self._validator.iter_errors(value), key=lambda error: [str(key) for key in error.absolute_path]
             )
@@ -167,10 +169,33 @@ def _with_definitions(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Map
     return {**shared, **schema}
 
 
+def _prepared(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
+    if not isinstance(schema, Mapping):
+        return value
+    schema = resolved(cast("Mapping[str, Any]", schema), root)
+    if isinstance(value, list) and "items" in schema:
+        return [_prepared(item, schema["items"], root) for item in cast("list[Any]", value)]
+    properties = schema.get("properties")
+    if not isinstance(value, dict) or not isinstance(properties, Mapping):
+        return value
+    known = cast("Mapping[str, Any]", properties)
+    closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
+    kept = {
+        key: _prepared(item, known.get(key), root)
+        for key, item in cast("dict[str, Any]", value).items()
+        if key in known or not closed
+    }
+    defaults = {key: part["default"] for key, part in known.items() if isinstance(part, Mapping) and "default" in part}
+    return {**{key: default for key, default in defaults.items() if key not in kept}, **kept}
+
+
 def _misfit(value: Any, errors: list[str]) -> OutputValidationError:
     text = "\n".join(f"- {error}" for error in errors[:20])
     more = f"\n- and {len(errors) - 20} more" if len(errors) > 20 else ""
-    return OutputValidationError(f"Structured output validation failed:\n{text}{more}", value=value, errors=errors)
+    first = errors[0].partition(":")[0].partition(".")[0] if errors else ""
+    index = int(first) if isinstance(value, list) and first.isdigit() else None
+    message = f"Structured output validation failed:\n{text}{more}"
+    return OutputValidationError(message, value=value, errors=errors, index=index)
 
 
 def _sentences(error: ValidationError) -> list[str]:

@@ -54,6 +54,7 @@ DIFFERENCES: dict[str, dict[str, str]] = {
     "object-array-strings": ARRAY_TEXT,
     "unit-object-array": {"elementStream": "D1"},
     "unit-object-array-textstream": ARRAY_TEXT,
+    "unit-object-array-textstream-none": {"object": "D17"},
     "unit-object-array-textstream-one": ARRAY_TEXT,
     "unit-object-array-textstream-shrink": ARRAY_TEXT,
     "unit-object-array-textstream-error": {"textStream": "D3", "elementStream": "D1"},

@@ -8,6 +8,7 @@ Each view of `MastraModelOutput` is one of these; each also works alone on any O
 
 from .collected import files, sources, tool_results
 from .full_output import full_output
+from .object_result import object
 from .objects import elements, objects
 from .of_type import of_type
 from .reasoning import reasoning, reasoning_parts, reasoning_text
@@ -22,6 +23,7 @@ __all__ = [
     "elements",
     "files",
     "full_output",
+    "object",
     "objects",
     "of_type",
     "reasoning",

@@ -11,7 +11,7 @@ from typing_extensions import TypeVar
 
 from ..errors import AgentError
 from .agent_error import agent_error
-from .object_result import ObjectReducer
+from .object_result import ObjectOutcome, ObjectReducer
 from .operator import Operator
 from .reasoning import ReasoningPart
 from .steps import Step, StepReducer, last_step_tripwire
@@ -289,6 +289,14 @@ class RunReducer:
             self._close_turn()
         return "".join([*self._turn_texts, self.parts.text.of_turn])
 
+    def object_outcome(self) -> ObjectOutcome:
+        """The object, when nothing more comes."""
+        text, reason = self.parts.text.of_step, self._reason
+        if not text.strip():
+            written = [step for step in self.parts.steps if step.text.strip()]
+            text, reason = (written[-1].text, written[-1].finish_reason) if written else ("", None)
+        return self.objects.outcome(text, reason)
+
     @property
     def is_over(self) -> bool:
         """Whether the run came to an end of its own: finished, aborted, tripped, suspended or failed."""
@@ -382,7 +390,7 @@ def full_output() -> Operator[FullOutput[Any]]:
             run = RunReducer()
 
             def complete() -> None:
-                observer.on_next(run.result(object=run.objects.remembered))
+                observer.on_next(run.result(object=run.object_outcome().value))
                 observer.on_completed()
 
             return source.subscribe(run.feed, observer.on_error, complete, scheduler=scheduler)

@@ -10,30 +10,63 @@ from typing import TYPE_CHECKING, Any, cast
 from ..errors import OutputValidationError
 from ..schema import Schema, schema_of
 from .object_result import ErrorStrategy, is_fallback
+from .object_text import CUT_OFF, NOTHING, ObjectText
 from .operator import Emit, Operator, operator
 
 if TYPE_CHECKING:
-    from ..chunks import Chunk
+    from ..chunks import Chunk, FinishChunk, StepFinishChunk
 
 log = logging.getLogger("mastra_rx")
 
 
 class ObjectStream:
-    """The growing object of a run, from the wire's `object` chunks.
+    """The growing object of a run: from the wire's `object` chunks, or from text where none come.
 
-    `emit` is called with each new state.
+    `emit` is called with each new state. Each step's text is read anew.
     """
 
-    def __init__(self, emit: Emit[Any]) -> None:
+    def __init__(self, emit: Emit[Any], schema: Schema[Any] | None = None) -> None:
         self._emit = emit
-        self._last: Any = None
+        self._schema = schema
+        self._last: Any = NOTHING
+        self._text: ObjectText | None = None
+        self._on_wire = False
+        self._first: Any = NOTHING  # the first state from text waits: the wire may have its own to follow
 
     def __call__(self, chunk: Chunk) -> None:
-        if chunk.type == "object":
+        if self._first is not NOTHING and chunk.type != "object":
+            self.end()
+        if chunk.type == "text-delta":
+            if self._schema is not None and not self._on_wire:
+                self._read(chunk.text, self._schema)
+        elif chunk.type == "object":
+            self._on_wire, self._first = True, NOTHING
             self._last = chunk.object
             self._emit(chunk.object)
-        elif chunk.type == "object-result" and not is_fallback(chunk):
-            self._add_what_is_missing(chunk.object)
+        elif chunk.type == "object-result":
+            self._on_wire = True
+            if not is_fallback(chunk):
+                self._add_what_is_missing(chunk.object)
+        elif chunk.type in ("step-start", "step-finish", "start"):
+            self._text = None
+
+    def _read(self, text: str, schema: Schema[Any]) -> None:
+        if self._text is None:
+            self._text = ObjectText(schema)
+        self._text.push(text)
+        state = self._text.news()
+        if state is not NOTHING:
+            if self._last is NOTHING:
+                self._first = state
+            else:
+                self._emit(state)
+            self._last = state
+
+    def end(self) -> None:
+        """No more comes, or something else than an object of the wire: what waits is said."""
+        first, self._first = self._first, NOTHING
+        if first is not NOTHING:
+            self._emit(first)
 
     def _add_what_is_missing(self, result: Any) -> None:
         """The last scalar of an array may be in the result only (D2)."""
@@ -47,53 +80,105 @@ class ObjectStream:
 class ElementStream:
     """The elements of a growing array: each once, when it is complete (D1).
 
-    An element is complete when the next one begins, or when the result comes.
+    An element is complete at its closing character where the text is known, else when the next one begins, or when the
+    result comes.
     """
 
-    def __init__(self, emit: Emit[Any]) -> None:
+    def __init__(self, emit: Emit[Any], schema: Schema[Any] | None = None) -> None:
         self._emit = emit
+        self._schema = schema if schema is not None and schema.kind == "array" else None
+        self._text: ObjectText | None = None
         self._given = 0
+        self._on_wire: int | None = None  # how many elements the wire has shown, if it shows any
         self.began = False
 
     def __call__(self, chunk: Chunk) -> None:
-        if chunk.type == "object" and isinstance(chunk.object, list):
-            self.began = True
-            self._give(chunk.object[:-1])
-        elif chunk.type == "object-result" and isinstance(chunk.object, list) and not is_fallback(chunk):
-            self.began = True
-            self._give(chunk.object)
+        if chunk.type == "text-delta":
+            if self._schema is not None:
+                self._read(chunk.text, self._schema)
+        elif chunk.type == "object":
+            self._on_wire = 0
+            if isinstance(chunk.object, list):
+                self._on_wire = len(chunk.object)
+                self._give(chunk.object[self._given : -1])
+        elif chunk.type == "object-result":
+            self._on_wire = 0
+            if isinstance(chunk.object, list) and not is_fallback(chunk):
+                self._give(chunk.object[self._given :])
+        elif chunk.type in ("step-finish", "finish"):
+            self._end_text(chunk)
+        elif chunk.type in ("step-start", "start"):
+            self._text = None
 
-    def _give(self, complete: list[Any]) -> None:
-        for element in complete[self._given :]:
+    def _read(self, text: str, schema: Schema[Any]) -> None:
+        if self._text is None:
+            self._text = ObjectText(schema)
+        self._text.push(text)
+        complete = self._text.complete_elements(self._given)
+        if self._on_wire is None:
+            self._give(complete, began=self._text.news() is not NOTHING)
+        else:  # the text may be something else than what the wire's object is made of
+            self._give(complete[: max(0, self._on_wire - self._given)])
+
+    def _end_text(self, chunk: StepFinishChunk | FinishChunk) -> None:
+        """No more text: an element that lacks only its end is part of the result, unless the model was cut off."""
+        text, self._text = self._text, None
+        result = chunk.payload.step_result
+        if text is not None and self._on_wire is None and (result is None or result.reason not in _INCOMPLETE):
+            self._give(text.all_elements(self._given), began=False)
+
+    def _give(self, elements: list[Any], *, began: bool = True) -> None:
+        self.began = self.began or began or bool(elements)
+        for element in elements:
             self._given += 1
             self._emit(element)
 
 
-def objects() -> Operator[Any]:
+_INCOMPLETE = CUT_OFF | {"error", "tripwire", "retry"}
+
+
+def objects(schema: Any = None) -> Operator[Any]:
     """The object as it grows: plain data, not validated, a new state each time it changed.
 
-        --object({})--object({"n": 1})--object-result({"n": 1})--finish-|
-        [                           objects()                           ]
-        --{}----------{"n": 1}-------------------------------------------|
+        --text-delta('{"n": ')--text-delta('1')--text-delta('}')--finish-|
+        [                           objects(Model)                       ]
+        --{}--------------------{"n": 1}---------------------------------|
 
-    The last scalar of an array, which Mastra may leave out, is there (D2).
+    From the wire's `object` chunks; where none come and `schema` is given, from text. States share what is closed and
+    stay as they were.
+
+    >>> import mastra_rx as mx
+    >>> from mastra_rx import operators as ops
+    >>> deltas = [{"type": "text-delta", "payload": {"text": text}} for text in ('{"n": ', "1", "2}")]
+    >>> list(mx.as_view(mx.from_chunks(deltas).pipe(ops.objects({"type": "object"}))))
+    [{}, {'n': 1}, {'n': 12}]
     """
-    return operator(ObjectStream)
+    known = None if schema is None else schema_of(schema)
+    return operator(lambda emit: ObjectStream(emit, known), at_end=lambda feed: feed.end)
 
 
-def elements(schema: Any = None) -> Operator[Any]:
+def elements(schema: Any = None, *, error_strategy: ErrorStrategy = "strict") -> Operator[Any]:
     """The elements of an array, each once, when it is complete (D1).
 
-        --object([{"a": 1}])--object([{"a": 1, "b": 2}, {}])--object-result([...])--finish-|
-        [                                   elements()                                     ]
-        ----------------------{"a": 1, "b": 2}----------------{...}-------------------------|
+        --text-delta('[{"n": 1}, {"n"')--text-delta(': 2}]')--finish-|
+        [                   elements(list[Model])                    ]
+        --Model(n=1)---------------------Model(n=2)------------------|
 
-    `schema` is the array's: elements are validated singly, and come as the type that it says.
+    `schema` is the array's: elements are validated singly, and come as the type that it says. The first that does not
+    fit ends the stream with `OutputValidationError`, which has its `index`; with `error_strategy="warn"` it is logged
+    and left out.
+
+    >>> import mastra_rx as mx
+    >>> from mastra_rx import operators as ops
+    >>> deltas = [{"type": "text-delta", "payload": {"text": text}} for text in ("[1, 2", "2, 3", "]")]
+    >>> list(mx.as_view(mx.from_chunks(deltas).pipe(ops.elements(list[int]))))
+    [1, 22, 3]
     """
-    element = None if schema is None else schema_of(schema).element
+    known = None if schema is None else schema_of(schema)
+    element = None if known is None else known.element
 
     def feeding(emit: Emit[Any]) -> Callable[[Chunk], Any]:
-        return ElementStream(emit if element is None else validated(element, emit))
+        return ElementStream(emit if element is None else validated(element, emit, error_strategy), known)
 
     return operator(feeding)
 
@@ -121,9 +206,9 @@ def validated(element: Schema[Any], emit: Emit[Any], strategy: ErrorStrategy = "
 class ArrayText:
     """The text of an array run: JSON built from complete elements; joined, it parses to the array (D3)."""
 
-    def __init__(self, emit: Emit[str]) -> None:
+    def __init__(self, emit: Emit[str], schema: Schema[Any]) -> None:
         self._emit = emit
-        self._elements = ElementStream(self._element)
+        self._elements = ElementStream(self._element, schema)
         self._before = "["
 
     def __call__(self, chunk: Chunk) -> None:

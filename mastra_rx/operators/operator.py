@@ -20,11 +20,12 @@ Emit = Callable[[T], None]
 
 def operator(
     feeding: Callable[[Emit[T]], Callable[[Chunk], Any]],
-    at_end: Callable[[Any], Callable[[Emit[T]], None]] | None = None,
+    at_end: Callable[[Any], Callable[[], Any]] | None = None,
 ) -> Operator[T]:
     """An operator of a function that makes, for each subscription, what is called with every chunk.
 
-    `feeding(emit)` gives the function that takes a chunk and calls `emit` for each value it has to say.
+    `feeding(emit)` gives the function that takes a chunk and calls `emit` for each value it has to say; `at_end` gives,
+    of that function, what is called when the stream is complete.
     """
 
     def apply(source: Observable[Chunk]) -> Observable[T]:
@@ -35,7 +36,7 @@ def operator(
             def complete() -> None:
                 if finish is not None:
                     try:
-                        finish(observer.on_next)
+                        finish()
                     except Exception as error:
                         observer.on_error(error)
                         return
@@ -75,7 +76,12 @@ def reduction(make: Callable[[], R], result: Callable[[R], T]) -> Operator[T]:
                     handler(chunk)
 
             def complete() -> None:
-                observer.on_next(result(reducer))
+                try:
+                    value = result(reducer)
+                except Exception as error:
+                    observer.on_error(error)
+                    return
+                observer.on_next(value)
                 observer.on_completed()
 
             return source.subscribe(on_next, observer.on_error, complete, scheduler=scheduler)

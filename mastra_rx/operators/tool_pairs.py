@@ -235,7 +235,7 @@ def tool_pairs() -> Operator[ToolPair]:
     def feeding(emit: Emit[ToolPair]) -> Callable[[Chunk], Any]:
         return _PairFeed(emit)
 
-    return operator(feeding, at_end=lambda feed: lambda _: cast("_PairFeed", feed).pairs.end())
+    return operator(feeding, at_end=lambda feed: feed.pairs.end)
 
 
 class _PairFeed:

@@ -204,7 +204,7 @@ def tool_runs() -> Operator[ToolRun]:
     def feeding(emit: Emit[ToolRun]) -> Callable[[Chunk], Any]:
         return _RunFeed(emit)
 
-    return operator(feeding, at_end=lambda feed: lambda _: cast("_RunFeed", feed).runs.end())
+    return operator(feeding, at_end=lambda feed: feed.runs.end)
 
 
 class _RunFeed:
