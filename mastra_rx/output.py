@@ -1,37 +1,26 @@
-"""`MastraModelOutput`: one shared stream, one reduction, every view.
-
-source -> RunReducer.feed -> shared stream -> operators -> streams
-               |
-               +-> settled -> values
-"""
+"""`MastraModelOutput`: every view of an agent's run."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 from pydantic import TypeAdapter
-from reactivex import Observable, abc
-from reactivex.subject import AsyncSubject
-from typing_extensions import Self, TypeVar
+from typing_extensions import TypeVar
 
 from . import operators as ops
-from .errors import AgentError, MastraRxError, StreamDisposed, StreamInterrupted
+from .errors import AgentError, MastraRxError, StreamInterrupted
 from .operators.full_output import FullOutput, RunReducer, Status, Tripwire
 from .operators.object_result import ErrorStrategy, ObjectOutcome, ObjectPolicy, ObjectReducer
 from .operators.objects import ArrayText
-from .operators.operator import Operator, operator
+from .operators.operator import operator
+from .run_output import Outcome, RunOutput, Settled
 from .schema import schema_of
-from .shared_stream import SharedStream
-from .sources.iterables import from_chunks
-from .sources.source import source_error
-from .view import View, here
+from .view import View
 
 if TYPE_CHECKING:
-    from .chunks import Chunk, FileChunk, SourceChunk, ToolCallChunk, ToolResultChunk
+    from .chunks import FileChunk, SourceChunk, ToolCallChunk, ToolResultChunk
     from .operators.reasoning import ReasoningPart
     from .operators.steps import Step
     from .operators.tool_pairs import ToolPair
@@ -41,12 +30,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", default=Any)
 E = TypeVar("E")
-V = TypeVar("V")
-
-log = logging.getLogger("mastra_rx")
 
 
-class MastraModelOutput(Generic[T]):
+class MastraModelOutput(RunOutput[FullOutput[T]], Generic[T]):
     """Every view of a run, from one subscription to its source.
 
     `source` is an Observable, iterable or async iterable of chunks, dicts or JSON texts (see `from_chunks`).
@@ -79,24 +65,15 @@ class MastraModelOutput(Generic[T]):
     ) -> None:
         self._schema = None if schema is None else schema_of(schema)
         self._strategy: ErrorStrategy = error_strategy
-        self._outcome: _Outcome | None = None
-        self._disposed = False
         self._run = RunReducer(
             include_raw=include_raw,
             objects=ObjectReducer(ObjectPolicy(self._schema, error_strategy, fallback)),
             on_error=self._settle_failed,
             on_tripwire=self._finish,
         )
-        self._stream: SharedStream[Chunk] = SharedStream(
-            from_chunks(source), stage=self._run.feed, history=history, gap=_gap, on_end=self._settle
-        )
+        super().__init__(source, self._run, history=history)
 
     # ---- streams -----------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def full_stream(self) -> View[Chunk]:
-        """Every chunk. A repeated tool call is left out, a call whose arguments were streamed is put in."""
-        return View(self._stream, "full_stream")
 
     @cached_property
     def text_stream(self) -> View[str]:
@@ -148,7 +125,7 @@ class MastraModelOutput(Generic[T]):
     @cached_property
     def object(self) -> View[T]:
         """The object, validated; None where the run gave none."""
-        return View(_Settled(self, _object), "object")
+        return View(Settled(self, _object), "object")
 
     @cached_property
     def reasoning(self) -> View[str]:
@@ -238,11 +215,6 @@ class MastraModelOutput(Generic[T]):
     # ---- attributes, live --------------------------------------------------------------------------------------------
 
     @property
-    def run_id(self) -> str | None:
-        """The run's id, from the first chunk that has one."""
-        return self._run.run_id
-
-    @property
     def trace_id(self) -> str | None:
         """The run's trace, when tracing is on."""
         return self._run.trace_id
@@ -256,8 +228,8 @@ class MastraModelOutput(Generic[T]):
     def error(self) -> Exception | None:
         """Why the run failed, as soon as that is known."""
         outcome = self._outcome
-        if self._run.error is not None or outcome is None:
-            return self._run.error
+        if self._run.failure is not None or not isinstance(outcome, _ModelOutcome):
+            return self._run.failure
         return outcome.error or outcome.object.error
 
     @property
@@ -270,161 +242,36 @@ class MastraModelOutput(Generic[T]):
         """Whether the object is the fallback, the server's or ours."""
         return self._run.objects.used_fallback_value
 
-    # ---- methods -----------------------------------------------------------------------------------------------------
-
-    def get_full_output(self) -> View[FullOutput[T]]:
-        """Everything as one value. It never raises for a run that failed: look at its `error`.
-
-        full = await output.get_full_output()
-        full = output.get_full_output().run()
-        """
-        return View(_Settled(self, lambda outcome: outcome.full), "get_full_output()")
-
-    def consume_stream(self, on_error: Callable[[Exception], Any] | None = None) -> View[None]:
-        """Drain the run, starting now. `on_error` is called if the run or its source fails; nothing is ever raised.
-
-        await output.consume_stream()
-        output.consume_stream(print).run()
-        """
-        done: AsyncSubject[None] = AsyncSubject()
-
-        def consumed(outcome: _Outcome) -> None:
-            if outcome.error is not None and on_error is not None:
-                try:
-                    on_error(outcome.error)
-                except Exception:
-                    log.exception("on_error of consume_stream raised")
-
-        def complete(_: Exception | None = None) -> None:
-            done.on_next(None)
-            done.on_completed()
-
-        _Settled(self, consumed).subscribe(scheduler=here())
-        self._stream.subscribe(_ignore, complete, complete, scheduler=here())
-        return View(done, "consume_stream()")
-
-    def dispose(self) -> None:
-        """Stop the run: the source is closed, streams complete, values that are not settled raise `StreamDisposed`."""
-        if not self._stream.ended:
-            self._disposed = True
-            self._stream.dispose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self.dispose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self.dispose()
-
     def __repr__(self) -> str:
         name = f" {self.run_id}" if self.run_id else ""
         return f"<MastraModelOutput{name}: {self.status}, {self._stream.position} chunks>"
 
-    # ---- how it is made ----------------------------------------------------------------------------------------------
-
-    def _streamed(self, name: str, make: Operator[V]) -> View[V]:
-        return View(make(self._stream), name)
-
-    def _value(self, name: str, project: Callable[[], V]) -> View[V]:
-        def get(outcome: _Outcome) -> V:
-            if outcome.error is not None:
-                raise outcome.error
-            return project()
-
-        return View(_Settled(self, get), name)
-
-    @property
-    def _full(self) -> FullOutput[T]:
-        return self._settled.full
-
-    @property
-    def _settled(self) -> _Outcome:
-        return self._outcome or _Outcome(self._run, None)
-
-    def _settle_failed(self) -> None:
-        """An error chunk settles every value at once, with what came until then."""
-        if self._outcome is None:
-            self._outcome = _Outcome(self._run, self._run.error)
-            _ = self._outcome.full
-        self._stream.settle()
-
-    def _finish(self) -> None:
-        self._stream.finish()
-
-    def _settle(self, failure: Exception | None) -> None:
-        """The stream ended: settle what no error chunk has settled."""
-        if self._outcome is not None:
-            return
-        if failure is not None:
-            error: Exception | None = source_error(failure)
-            self._run.status = "failed"
-        elif self._run.is_over:
-            error = None
-        elif self._disposed:
-            error = StreamDisposed("dispose() was called before the run was over")
-            self._run.status = "canceled"
-        else:
-            error = StreamInterrupted("the source closed before the run was over: no `finish` chunk came")
-        self._outcome = _Outcome(self._run, error)
+    def _make_outcome(self, error: Exception | None) -> _ModelOutcome:
+        return _ModelOutcome(self._run, error)
 
 
-class _Outcome:
-    """How a run ended: an error or none, and what it came to."""
+class _ModelOutcome(Outcome[FullOutput[Any]]):
+    """How an agent's run ended, and what became of its object."""
 
     def __init__(self, run: RunReducer, error: Exception | None) -> None:
+        super().__init__(run, error)
         self._run = run
-        self.error = error
-        if isinstance(error, MastraRxError):
-            error.partial = None
 
     @cached_property
     def object(self) -> ObjectOutcome:
-        """The object; not asked for where the run failed."""
-        return self._run.object_outcome()
+        """The object; not looked for where the run failed."""
+        return ObjectOutcome() if isinstance(self.error, AgentError) else self._run.object_outcome()
 
     @cached_property
     def full(self) -> FullOutput[Any]:
-        """Everything, also where the run failed."""
-        object = ObjectOutcome() if isinstance(self.error, AgentError) else self.object
-        full = self._run.result(self.error or object.error, object=object.value)
-        for error in (self.error, object.error):
+        full = self._run.result(self.error or self.object.error, object=self.object.value)
+        for error in (self.error, self.object.error):
             if isinstance(error, MastraRxError):
                 error.partial = full
         return full
 
 
-class _Settled(Observable[V]):
-    """One value: what `get` makes of the outcome, once the run is settled."""
-
-    def __init__(self, output: MastraModelOutput[Any], get: Callable[[_Outcome], V]) -> None:
-        super().__init__()
-        self._output = output
-        self._get = get
-
-    def _subscribe_core(
-        self, observer: abc.ObserverBase[V], scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
-        def tell() -> None:
-            outcome = self._output._settled
-            if outcome.error is not None:
-                _ = outcome.full  # gives the error its `partial`
-            try:
-                value = self._get(outcome)
-            except Exception as error:
-                observer.on_error(error)
-            else:
-                observer.on_next(value)
-                observer.on_completed()
-
-        return self._output._stream.when_settled(tell, scheduler=scheduler)
-
-
-def _object(outcome: _Outcome) -> Any:
+def _object(outcome: _ModelOutcome) -> Any:
     """Resolves also where the stream broke off, as in Mastra, with what the server had sent as the result."""
     if outcome.error is not None and type(outcome.error) is not StreamInterrupted:
         raise outcome.error
@@ -432,13 +279,3 @@ def _object(outcome: _Outcome) -> Any:
         _ = outcome.full
         raise outcome.object.error
     return outcome.object.value
-
-
-def _gap(missed: int) -> Chunk:
-    from .chunks import HistoryGap
-
-    return HistoryGap(missed=missed)
-
-
-def _ignore(_: Any) -> None:
-    pass

@@ -9,10 +9,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Annotated, Any
@@ -45,7 +46,7 @@ What = Annotated[
     str | None,
     typer.Argument(
         metavar="[NAME | FILE | -]",
-        help="A bundled recording, a file (JSON Lines, server-sent events or record-separated), or - for standard input.",
+        help="A bundled recording, a file (JSON Lines, server-sent events or records), or - for standard input.",
         show_default=opening.DEFAULT,
     ),
 ]
@@ -58,8 +59,22 @@ def run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that lacks a character shows `?` and goes on
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # unwinds, so that the cursor comes back
+    signal.signal(signal.SIGTERM, _terminate)
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_OneLine("mastra-rx: %(message)s"))
     app()
+
+
+def _terminate(*_: object) -> None:
+    sys.exit(TERMINATED)  # unwinds, so that the cursor comes back
+
+
+class _OneLine(logging.Formatter):
+    """What the library logs, a line each; only a traceback keeps its lines."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return text if record.exc_info else " ".join(text.split())
 
 
 @app.command()
@@ -79,12 +94,14 @@ def play(what: What = None, speed: Speed = 1.0) -> None:
 def views(what: What = None, as_json: AsJson = False) -> None:
     """Print everything a run came to."""
     with _exit_codes(what):
+        pieces: list[str] = []
         with MastraModelOutput(opening.opened(what)) as output:
+            output.text_stream.subscribe(pieces.append, lambda _: None)
             full = output.get_full_output().run()
         if as_json:
             _print_json(to_wire(full))
-        else:
-            summary.show(full, _console())
+        else:  # the text of a step that broke off is not in the full output
+            summary.show(full, _console(), text=full.text if full.error is None else "".join(pieces))
         _end(full, what)
 
 
@@ -93,7 +110,7 @@ def recordings() -> None:
     """List the bundled recordings."""
     with _exit_codes(None):
         rows = [(name, what, _count_of(name)) for name, what in RECORDINGS.items()]
-        names, whats = (max(len(row[column]) for row in rows) for column in (0, 1))
+        names, whats = max(map(len, RECORDINGS)), max(map(len, RECORDINGS.values()))
         console = _console()
         for name, what, count in rows:
             row = Text.assemble(
@@ -140,7 +157,7 @@ def _complain(message: str) -> None:
 
 
 @contextmanager
-def _exit_codes(what: str | None) -> Iterator[None]:
+def _exit_codes(what: str | None) -> Generator[None]:
     try:
         yield
         sys.stdout.flush()

@@ -33,8 +33,8 @@ class NothingToOpen(Exception):
 def opened(what: str | None, speed: float | None = None) -> Observable[Chunk]:
     """The chunks of a bundled recording, of a file, or (`-`) of standard input.
 
-    `speed` scales the recorded rhythm, or the pace of a bundled recording; None is as fast as can be. What comes through
-    a pipe comes when it comes. Raises `NothingToOpen`.
+    `speed` scales the recorded rhythm, or the pace of a bundled recording; None is as fast as can be. What comes
+    through a pipe comes when it comes. Raises `NothingToOpen`.
     """
     name = DEFAULT if what is None else what
     if name == "-":

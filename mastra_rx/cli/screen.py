@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from rich.text import Text
-from typing_extensions import Self
 
 from ..operators.tool_runs import ToolRun
 

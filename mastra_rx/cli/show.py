@@ -94,7 +94,7 @@ class Show:
         if handler is not None:
             handler(chunk)
         elif "-execution-event-" in kind:
-            self._inner_chunk(chunk.payload)
+            self._inner_chunk(getattr(chunk, "payload", None))
         elif kind not in _QUIET:
             self.screen.line(words.note(chunk), "note")
 

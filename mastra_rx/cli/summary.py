@@ -15,9 +15,9 @@ from . import words
 _COLUMN = 12
 
 
-def show(full: FullOutput[Any], console: Console) -> None:
-    """Print a row a view; views that have nothing are left out."""
-    for name, value in _rows(full):
+def show(full: FullOutput[Any], console: Console, *, text: str) -> None:
+    """Print a row a view, `text` as the text; views that have nothing are left out."""
+    for name, value in _rows(full, text):
         first, *others = value.split("\n", allow_blank=True) or [Text("")]
         console.print(Text.assemble((name.ljust(_COLUMN), "bold"), first), soft_wrap=True)
         for line in others:
@@ -25,11 +25,11 @@ def show(full: FullOutput[Any], console: Console) -> None:
     console.print(Text.assemble(("ended".ljust(_COLUMN), "bold"), words.ending(full)), soft_wrap=True)
 
 
-def _rows(full: FullOutput[Any]) -> Iterator[tuple[str, Text]]:
+def _rows(full: FullOutput[Any], text: str) -> Iterator[tuple[str, Text]]:
     if full.run_id:
         yield "run", Text(words.clean(full.run_id))
-    if full.text:
-        yield "text", Text(words.clean(full.text))
+    if text:
+        yield "text", Text(words.clean(text))
     if full.reasoning:
         yield "reasoning", Text(words.clean(full.reasoning), "dim italic")
     if full.object is not None:

@@ -14,15 +14,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
-from rich.padding import Padding
 from rich.spinner import Spinner
+from rich.table import Table
 from rich.text import Text
-from typing_extensions import Self
 
 from ..operators.tool_runs import ToolRun
 from . import words
@@ -39,8 +38,14 @@ class Terminal:
         self._console = console
         self._spinner = Spinner("dots")
         self._started = time.monotonic()
+        self._below = _Below()
         self._live = Live(
-            console=console, transient=True, refresh_per_second=20, redirect_stdout=False, vertical_overflow="crop"
+            self._below,
+            console=console,
+            transient=True,
+            refresh_per_second=20,
+            redirect_stdout=False,
+            vertical_overflow="crop",
         )
         self._kind: str | None = None  # of what was shown last; None after a pause
         self._any = False
@@ -60,7 +65,7 @@ class Terminal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.pause()
+        self._close()
         self._live.stop()
 
     # ---- what flows --------------------------------------------------------------------------------------------------
@@ -95,6 +100,7 @@ class Terminal:
     def run(self, run: ToolRun) -> None:
         if run.state in words.SETTLED:
             self._runs.pop(run.tool_call_id, None)
+            self._doing = "waiting for tools" if self._runs else "waiting"
             self._say("tool", _settled(run))
         else:
             if run.tool_call_id not in self._runs:
@@ -112,11 +118,15 @@ class Terminal:
         self._say("object", [words.indented(value)])
 
     def end(self, line: Text) -> None:
+        self._close()
+        self._say("end", [line])
+
+    def _close(self) -> None:
+        """What is still below becomes part of what stays."""
         self.pause()
         runs, self._runs = list(self._runs.values()), {}
         for run in runs:
             self._say("tool", _settled(run))
-        self._say("end", [line])
 
     # ---- printing ----------------------------------------------------------------------------------------------------
 
@@ -162,21 +172,19 @@ class Terminal:
         self._any, self._blank = True, False
 
     def _redraw(self) -> None:
-        self._live.update(
-            _Region(
-                Text(self._tail, _STYLES.get(self._kind or "", ""), no_wrap=True, overflow="crop"),
-                tuple(self._runs.values()),
-                self._object if self._growing else None,
-                self._growing,
-                self._doing,
-                self._started,
-                self._spinner,
-            )
+        self._below.region = _Region(
+            Text(self._tail, _STYLES.get(self._kind or "", ""), no_wrap=True, overflow="crop"),
+            tuple(self._runs.values()),
+            self._object if self._growing else None,
+            self._growing,
+            self._doing,
+            self._started,
+            self._spinner,
         )
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """The rows that a line takes, broken at spaces where there are some; joined it is the line, but for those spaces."""
+    """The rows that a line takes, broken at spaces where there are some; joined it is the line, less those spaces."""
     rows: list[str] = []
     while cell_len(line.rstrip(" ")) > width:
         fits = _fitting(line, width)
@@ -201,9 +209,22 @@ def _fitting(line: str, width: int) -> int:
 
 
 def _settled(run: ToolRun) -> list[RenderableType]:
+    rows = Table.grid(padding=(0, 1))
+    rows.add_row(Text(*words.call_mark(run)), words.call(run))
     outcome = words.outcome(run)
-    call = Text.assemble(words.call_mark(run), " ", words.call(run))
-    return [call] if outcome is None else [call, Padding(outcome, (0, 0, 0, 2))]
+    if outcome is not None:
+        rows.add_row("", outcome)
+    return [rows]
+
+
+class _Below:
+    """What is drawn below: the region as of now, also in the midst of a print."""
+
+    region: _Region | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        if self.region is not None:
+            yield self.region
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,6 +156,8 @@ def note(chunk: Chunk) -> Text:
     """A chunk of any other type: the type, and what tells most of its payload."""
     kind = str(getattr(chunk, "wire_type", chunk.type))
     wire = cast("dict[str, Any]", to_wire(chunk))
+    if getattr(chunk, "error", None) is not None:
+        return Text(f"{clean(kind)} (does not fit its type)", "yellow")
     if kind.startswith("data-"):
         return Text.assemble((f"{clean(kind)} ", "dim"), compact(wire.get("data")))
     payload = wire.get("payload")
@@ -202,11 +204,11 @@ def _how(full: FullOutput[Any]) -> tuple[str, str]:
         return clean(f"✗ blocked{by}: {full.tripwire.reason}"), "yellow"
     if full.status == "suspended":
         return "‖ suspended", "yellow"
-    reason = full.finish_reason or ("finished" if full.status in ("success", "running") else full.status)
-    return (f"✓ {clean(reason)}", "green") if reason in _GOOD else (f"! {clean(reason)}", "yellow")
-
-
-_GOOD = frozenset({"stop", "tool-calls", "finished"})
+    reason = full.finish_reason
+    if reason is None and full.status in ("running", "success"):
+        return "■ ended", ""  # a workflow or a network, whose last line says how
+    reason = clean(reason or full.status)
+    return (f"✓ {reason}", "green") if reason in ("stop", "tool-calls") else (f"! {reason}", "yellow")
 
 
 def tokens(usage: Usage) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 from reactivex import Observable, abc
 from typing_extensions import TypeVar
 
-from ..errors import AgentError
+from ..errors import AgentError, StreamDisposed, StreamInterrupted
 from .agent_error import agent_error
 from .object_result import ObjectOutcome, ObjectReducer
 from .operator import Operator
@@ -105,7 +105,7 @@ class RunReducer:
         self.pairs = ToolPairReducer()
         self.objects = objects or ObjectReducer()
         self.status: Status = "running"
-        self.error: AgentError | None = None
+        self.failure: AgentError | None = None
         self.tripwire: Tripwire | None = None
         self.run_id: str | None = None
         self.trace_id: str | None = None
@@ -236,7 +236,7 @@ class RunReducer:
         )
 
     def _failed(self, chunk: ErrorChunk) -> Chunk:
-        self.error = agent_error(None if chunk.payload is None else chunk.payload.error)
+        self.failure = agent_error(None if chunk.payload is None else chunk.payload.error)
         self.status = "failed"
         self._on_error()
         return chunk
@@ -310,6 +310,17 @@ class RunReducer:
             return "aborted"
         return "suspended" if self.status == "suspended" else self._reason
 
+    def stop(self, error: Exception) -> None:
+        """The stream ended before the run did."""
+        if isinstance(error, StreamDisposed):
+            self.status = "canceled"
+        elif type(error) is not StreamInterrupted:  # a run that only breaks off stays `running`, as in Mastra
+            self.status = "failed"
+
+    def full(self, error: Exception | None) -> FullOutput[Any]:
+        """Everything so far, with the object."""
+        return self.result(error, object=self.object_outcome().value)
+
     def result(self, error: Exception | None = None, *, object: Any = None) -> FullOutput[Any]:
         """Everything so far, as one immutable value."""
         parts, usage = self.parts, self.usage.usage
@@ -335,7 +346,7 @@ class RunReducer:
             suspend_payload=self._suspension,
             resume_schema=getattr(self._suspension, "resume_schema", None),
             status=self.status,
-            error=error if error is not None else self.error,
+            error=error if error is not None else self.failure,
             tripwire=self.tripwire,
             used_fallback_value=self.objects.used_fallback_value,
             run_id=self.run_id,
