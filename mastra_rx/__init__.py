@@ -41,13 +41,20 @@ from .recordings import recording
 from .shared_stream import SharedStream
 from .sources import from_bytes, from_chunks, from_jsonl, record
 from .view import View, as_view
+from .workflow_output import WorkflowRunOutput
 
 if TYPE_CHECKING:
     from .chunks import *  # noqa: F403  # every chunk class, by its name
     from .chunks import Chunk
+    from .client import MastraClient
 
 
 def __getattr__(name: str) -> Any:
+    """Chunk classes and the doors are imported when they are first named."""
+    if name == "MastraClient":
+        from .client import MastraClient
+
+        return MastraClient
     if name == "Chunk" or name in MODULE_OF:
         from . import chunks
 
@@ -62,6 +69,7 @@ __all__ = [
     "Chunk",
     "ChunkDecodeError",
     "FullOutput",
+    "MastraClient",
     "MastraModelOutput",
     "MastraRxError",
     "NoValueError",
@@ -79,6 +87,7 @@ __all__ = [
     "Tripwire",
     "Usage",
     "View",
+    "WorkflowRunOutput",
     "as_view",
     "from_bytes",
     "from_chunks",

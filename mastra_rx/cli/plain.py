@@ -76,6 +76,6 @@ class Plain:
             self._write("\n")
 
     def _write(self, text: str) -> None:
+        self._mid_line = not text.endswith("\n")  # first: Ctrl-C may come at any time
         self._file.write(text)
         self._file.flush()
-        self._mid_line = not text.endswith("\n")

@@ -10,6 +10,7 @@ what is going on
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from . import words
 from .screen import Flow, Kind
 
 _STYLES: dict[str, str] = {"text": "", "reasoning": "dim italic", "inner": "dim"}
+_FRAME = 0.05
 _DOING = {"text": "writing", "reasoning": "thinking", "inner": "an inner run is writing"}
 
 
@@ -43,10 +45,14 @@ class Terminal:
             self._below,
             console=console,
             transient=True,
-            refresh_per_second=20,
+            auto_refresh=False,
             redirect_stdout=False,
             vertical_overflow="crop",
         )
+        # Drawing and printing exclude each other: a print that a drawing interrupts erases the wrong rows.
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._drawer = threading.Thread(target=self._draw, name="mastra_rx terminal", daemon=True)
         self._kind: str | None = None  # of what was shown last; None after a pause
         self._any = False
         self._blank = True  # the last row is blank
@@ -60,11 +66,14 @@ class Terminal:
     def __enter__(self) -> Self:
         self._redraw()
         self._live.start()
+        self._drawer.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._over.set()
+        self._drawer.join()
         self._close()
         self._live.stop()
 
@@ -75,13 +84,15 @@ class Terminal:
             return
         self._begin(kind)
         self._doing = _DOING[kind]
-        *lines, self._tail = (self._tail + words.clean(piece)).split("\n")
+        *lines, rest = (self._tail + words.clean(piece)).split("\n")
         width = self._console.width
-        rows = [row for line in lines for row in wrapped(line, width)]
-        *full, self._tail = wrapped(self._tail, width)
-        self._print_rows([*rows, *full])
         if lines:
+            self._tail = ""
+            self._print_rows([row for line in lines for row in wrapped(line, width)])
             self._say_later()
+            self._begin(kind)
+        *rows, self._tail = wrapped(rest, width)
+        self._print_rows(rows)
         self._redraw()
 
     def pause(self) -> None:
@@ -140,11 +151,9 @@ class Terminal:
 
     def _say_later(self) -> None:
         if self._later and not self._tail:
-            flowing, later, self._later = self._kind, self._later, []
+            later, self._later = self._later, []
             for kind, rows in later:
                 self._say(kind, rows)
-            if flowing in _STYLES:
-                self._begin(flowing)
 
     def _begin(self, kind: str) -> None:
         if kind == self._kind:
@@ -158,18 +167,27 @@ class Terminal:
         self._kind = kind
 
     def _print_rows(self, rows: list[str]) -> None:
-        if self._blank:  # one blank row is enough
-            while rows and not rows[0].strip():
-                rows = rows[1:]
-        if rows:
-            self._print(Text("\n".join(rows), _STYLES.get(self._kind or "", "")))
-            self._blank = not rows[-1].strip()
+        kept: list[str] = []
+        blank = self._blank
+        for row in rows:
+            if row.strip() or not blank:  # one blank row is enough
+                kept.append(row)
+            blank = not row.strip()
+        if kept:
+            self._print(Text("\n".join(kept), _STYLES.get(self._kind or "", "")))
+            self._blank = blank
 
     def _print(self, *rows: RenderableType) -> None:
         self._redraw()  # first take it out of what is redrawn, so that it is never there twice
-        for row in rows:
-            self._console.print(row)
+        with self._lock:
+            for row in rows:
+                self._console.print(row)
         self._any, self._blank = True, False
+
+    def _draw(self) -> None:
+        while not self._over.wait(_FRAME):
+            with self._lock:
+                self._live.refresh()
 
     def _redraw(self) -> None:
         self._below.region = _Region(

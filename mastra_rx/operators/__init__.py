@@ -18,6 +18,7 @@ from .tool_calls import tool_calls
 from .tool_pairs import tool_pairs
 from .tool_runs import tool_runs
 from .usage import running_usage, usage
+from .workflow import workflow_steps
 
 __all__ = [
     "elements",
@@ -39,4 +40,5 @@ __all__ = [
     "tool_results",
     "tool_runs",
     "usage",
+    "workflow_steps",
 ]

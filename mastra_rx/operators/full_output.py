@@ -56,7 +56,8 @@ class FullOutput(Generic[T]):
     """Everything a run came to. Immutable; where the run failed, `error` is set and the rest is what came until then."""
 
     text: str = ""
-    """The texts of all steps. (`output.text` is the last step's alone, when tools were used.)"""
+    """The texts of all steps; of a run that failed, all that came. (`output.text` is the last step's alone, when tools
+    were used.)"""
     object: T | None = None
     reasoning: str = ""
     reasoning_text: str | None = None
@@ -155,7 +156,7 @@ class RunReducer:
             "goal": self._goal,
             "raw": self._raw,
             "workflow-finish": self._other_end,
-            "network-execution-event-finish": self._other_end,
+            "network-execution-event-finish": self._network_end,
         }
         passing = [self.parts.handlers(), self.pairs.handlers(), self.objects.handlers()]
         handlers: dict[str, Callable[[Any], Any]] = {}
@@ -272,6 +273,11 @@ class RunReducer:
         self.finished, self._in_turn = True, False
         return chunk
 
+    def _network_end(self, chunk: Chunk) -> Chunk:
+        if self.status == "running":
+            self.status = "success"
+        return self._other_end(chunk)
+
     # ---- results -----------------------------------------------------------------------------------------------------
 
     def _close_turn(self) -> None:
@@ -324,8 +330,9 @@ class RunReducer:
     def result(self, error: Exception | None = None, *, object: Any = None) -> FullOutput[Any]:
         """Everything so far, as one immutable value."""
         parts, usage = self.parts, self.usage.usage
+        failed = error is not None or self.failure is not None
         return FullOutput(
-            text="".join(step.text for step in parts.steps),
+            text="".join(step.text for step in parts.steps) + (parts.text.of_step if failed else ""),
             object=object,
             reasoning=parts.reasoning.text or "",
             reasoning_text=parts.reasoning.text,

@@ -15,6 +15,7 @@ from .source import Running, Source, Stepped, aclose_quietly, close_quietly, sou
 
 if TYPE_CHECKING:
     from ..chunks import Chunk
+    from ..chunks.decode import Wirelike
 
     Bytes = bytes | bytearray | Iterable[bytes] | AsyncIterable[bytes] | Observable[bytes]
 
@@ -72,10 +73,20 @@ def check_framing(name: FramingName) -> None:
 
 
 class ByteDecoder:
-    """Bytes in, chunks out: a framing, a decoder of chunks, and the check that the end was an end."""
+    """Bytes in, chunks out: a framing, a decoder of chunks, and the check that the end was an end.
 
-    def __init__(self, name: FramingName = "auto", *, must_end: bool = True) -> None:
+    `unwrap` takes a chunk out of what a server puts around it; None where there is none.
+    """
+
+    def __init__(
+        self,
+        name: FramingName = "auto",
+        *,
+        must_end: bool = True,
+        unwrap: Callable[[bytes], Wirelike | None] | None = None,
+    ) -> None:
         self.framing: Framing = framing(name)
+        self._unwrap = unwrap
         self._decoder = Decoder()
         self._count = 0
         self._must_end = must_end
@@ -110,11 +121,17 @@ class ByteDecoder:
     def _decode(self, texts: list[bytes], into: list[Chunk]) -> None:
         start = len(into)
         try:
-            self._decoder.decode_into(into, texts, self._count, self.framing.place)
+            self._decoder.decode_into(into, self._unwrapped(texts), self._count, self.framing.place)
         finally:
             self._count += len(texts)
             if self._must_end and any(chunk.type in ENDINGS for chunk in into[start:]):
                 self._ended = True
+
+    def _unwrapped(self, texts: list[bytes]) -> Iterable[Wirelike]:
+        unwrap = self._unwrap
+        if unwrap is None:
+            return texts
+        return (b"" if (chunk := unwrap(text)) is None else chunk for text in texts)
 
 
 def batches(source: Iterable[bytes], make_decoder: Callable[[], ByteDecoder]) -> Iterator[Sequence[Chunk]]:

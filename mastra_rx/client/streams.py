@@ -1,0 +1,131 @@
+"""Streams of a server as sources of chunks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from ..chunks.parse import read_json
+from ..errors import StreamInterrupted
+from ..sources.byte_stream import ByteDecoder
+from ..sources.source import Running, Source, aclose_quietly
+from .http import Call, Http
+
+if TYPE_CHECKING:
+    from ..chunks import Chunk
+
+Batches = AsyncIterator[Sequence["Chunk"]]
+
+_DRAIN = 0.2
+"""Seconds to wait for the end of a body whose last chunk has come, so that its connection can be used again."""
+
+_ATTEMPTS = 5
+"""How often an observed stream is taken up again without one new chunk in between."""
+
+
+def source(batches: Callable[[], Batches]) -> Source:
+    """A cold source of what an asynchronous generator gives, run on the event loop."""
+    return Source(lambda sink, _: Running(batches, sink))
+
+
+async def read(
+    http: Http, call: Call, *, must_end: bool = True, unwrap: Callable[[bytes], Any] | None = None
+) -> Batches:
+    """The chunks of a call, a batch a read. Closing the generator closes the response: the server aborts the run."""
+    async with http.stream(call) as (content_type, data):
+        decoder = ByteDecoder(_framing(content_type), must_end=must_end, unwrap=unwrap)
+        async for piece in data:
+            chunks: list[Chunk] = []
+            try:
+                decoder.feed(piece, chunks)
+            finally:
+                if chunks:
+                    yield chunks
+            if decoder.done:
+                await _drain(data)
+                return
+        chunks = []
+        try:
+            decoder.end(chunks)
+        finally:
+            if chunks:
+                yield chunks
+
+
+def _framing(content_type: str) -> Any:
+    """What the server says it sends; found out from the bytes where it says nothing that helps."""
+    return "sse" if content_type.startswith("text/event-stream") else "auto"
+
+
+async def _drain(data: AsyncIterator[bytes]) -> None:
+    with suppress(TimeoutError, StreamInterrupted):
+        async with asyncio.timeout(_DRAIN):
+            async for _ in data:
+                pass
+
+
+async def observed(http: Http, call_at: Callable[[int], Call], where: Position) -> Batches:
+    """A run that the server keeps, taken up again where a connection drops: each chunk once."""
+    without_news = 0
+    while True:
+        before = where.next
+        batches = read(http, call_at(where.next), unwrap=where.unwrap)
+        try:
+            async for batch in batches:
+                where.passed(batch)
+                yield batch
+            return
+        except StreamInterrupted as error:
+            without_news = 0 if where.next > before else without_news + 1
+            if without_news >= _ATTEMPTS:
+                raise StreamInterrupted(f"{error}; taking it up again at chunk {where.next} failed") from error
+            await asyncio.sleep(http.backoff * 2**without_news)
+        finally:
+            await aclose_quietly(batches)
+
+
+class Position:
+    """The number of the next chunk. Workflows send plain chunks, which are counted here."""
+
+    unwrap: Callable[[bytes], Any] | None = None
+
+    def __init__(self, offset: int) -> None:
+        if offset < 0:
+            raise ValueError(f"offset={offset}: chunks are counted from 0")
+        self.next = offset
+
+    def passed(self, batch: Sequence[Chunk]) -> None:
+        """These came."""
+        self.next += len(batch)
+
+
+class EnvelopePosition(Position):
+    """Durable agents send envelopes: `{"type", "data": chunk, "index", ...}`."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(offset)
+        self.unwrap = self._unwrap
+
+    def passed(self, batch: Sequence[Chunk]) -> None:
+        pass
+
+    def _unwrap(self, text: bytes) -> Any:
+        envelope: Any = read_json(text)
+        if not isinstance(envelope, dict) or not isinstance(index := envelope.get("index"), int):  # type: ignore[reportUnknownMemberType]
+            return text  # a plain chunk after all
+        if index < self.next:
+            return None  # sent again
+        self.next = index + 1
+        return _opened(cast("dict[str, Any]", envelope))
+
+
+def _opened(envelope: dict[str, Any]) -> dict[str, Any] | None:
+    """The chunk in an envelope; the end of the run, whose data is none, becomes one; other events have none."""
+    data, kind = envelope.get("data"), envelope.get("type")
+    if isinstance(data, dict) and "type" in data:
+        return cast("dict[str, Any]", data)
+    if kind in ("finish", "error", "abort"):
+        return {"type": kind, "runId": envelope.get("runId"), "from": "AGENT", "payload": data or {}}
+    return None
