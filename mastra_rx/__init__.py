@@ -13,6 +13,7 @@ for piece in output.text_stream:
     print(piece, end="")
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from .chunks import BaseChunk, parse_chunk, to_wire
@@ -32,10 +33,12 @@ from .errors import (
 )
 from .operators.full_output import FullOutput, Tripwire
 from .operators.reasoning import ReasoningPart
+from .operators.snapshots import Snapshot
 from .operators.steps import Step
 from .operators.tool_pairs import ToolPair
 from .operators.tool_runs import ToolRun
 from .operators.usage import Usage
+from .operators.workflow import WorkflowStep
 from .output import MastraModelOutput
 from .recordings import recording
 from .shared_stream import SharedStream
@@ -46,19 +49,22 @@ from .workflow_output import WorkflowRunOutput
 if TYPE_CHECKING:
     from .chunks import *  # noqa: F403  # every chunk class, by its name
     from .chunks import Chunk
+    from . import jupyter, relay
     from .client import MastraClient
 
 
 def __getattr__(name: str) -> Any:
     """Chunk classes and the doors are imported when they are first named."""
-    if name == "MastraClient":
-        from .client import MastraClient
-
-        return MastraClient
     if name == "Chunk" or name in MODULE_OF:
         from . import chunks
 
         return getattr(chunks, name)
+    if name == "MastraClient":
+        from .client import MastraClient
+
+        return MastraClient
+    if name in ("jupyter", "relay"):
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -78,6 +84,7 @@ __all__ = [
     "ReasoningPart",
     "SchemaError",
     "SharedStream",
+    "Snapshot",
     "SourceError",
     "Step",
     "StreamDisposed",
@@ -88,12 +95,15 @@ __all__ = [
     "Usage",
     "View",
     "WorkflowRunOutput",
+    "WorkflowStep",
     "as_view",
     "from_bytes",
     "from_chunks",
     "from_jsonl",
+    "jupyter",
     "parse_chunk",
     "record",
     "recording",
+    "relay",
     "to_wire",
 ]

@@ -22,6 +22,7 @@ from .view import View
 if TYPE_CHECKING:
     from .chunks import FileChunk, SourceChunk, ToolCallChunk, ToolResultChunk
     from .operators.reasoning import ReasoningPart
+    from .operators.snapshots import Snapshot
     from .operators.steps import Step
     from .operators.tool_pairs import ToolPair
     from .operators.tool_runs import ToolRun
@@ -114,6 +115,11 @@ class MastraModelOutput(RunOutput[FullOutput[T]], Generic[T]):
     def tool_runs(self) -> View[ToolRun]:
         """Each call live, from the first piece of its arguments on: its new state whenever it changed."""
         return self._streamed("tool_runs", ops.tool_runs())
+
+    @cached_property
+    def snapshots(self) -> View[Snapshot]:
+        """The whole state of the run as one immutable value, after each change: the one thing a screen needs."""
+        return self._streamed("snapshots", ops.snapshots(self._schema))
 
     # ---- values ------------------------------------------------------------------------------------------------------
 

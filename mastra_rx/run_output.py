@@ -86,6 +86,11 @@ class RunOutput(Generic[F]):
         """The run's id, from the first chunk that has one."""
         return self._reduction.run_id
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the run came to an end of its own: finished, failed, aborted, blocked or suspended."""
+        return self._reduction.is_over
+
     def get_full_output(self) -> View[F]:
         """Everything as one value. It never raises for a run that failed: look at its `error`.
 

@@ -7,11 +7,13 @@ Each view of `MastraModelOutput` is one of these; each also works alone on any O
 """
 
 from .collected import files, sources, tool_results
+from .deliver_on import deliver_on
 from .full_output import full_output
 from .object_result import object
 from .objects import elements, objects
 from .of_type import of_type
 from .reasoning import reasoning, reasoning_parts, reasoning_text
+from .snapshots import snapshots
 from .steps import steps
 from .text import reasoning_deltas, text_deltas
 from .tool_calls import tool_calls
@@ -21,6 +23,7 @@ from .usage import running_usage, usage
 from .workflow import workflow_steps
 
 __all__ = [
+    "deliver_on",
     "elements",
     "files",
     "full_output",
@@ -32,6 +35,7 @@ __all__ = [
     "reasoning_parts",
     "reasoning_text",
     "running_usage",
+    "snapshots",
     "sources",
     "steps",
     "text_deltas",

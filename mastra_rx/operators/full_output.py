@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         ToolCallSuspendedChunk,
         ToolResultChunk,
         TripwireChunk,
+        WorkflowFinishChunk,
     )
 
 T = TypeVar("T", default=Any)
@@ -155,7 +156,7 @@ class RunReducer:
             "tripwire": self._tripped,
             "goal": self._goal,
             "raw": self._raw,
-            "workflow-finish": self._other_end,
+            "workflow-finish": self._workflow_end,
             "network-execution-event-finish": self._network_end,
         }
         passing = [self.parts.handlers(), self.pairs.handlers(), self.objects.handlers()]
@@ -268,15 +269,18 @@ class RunReducer:
     def _raw(self, chunk: Chunk) -> Chunk | None:
         return chunk if self._include_raw else None
 
-    def _other_end(self, chunk: Chunk) -> Chunk:
-        """The stream of a workflow or a network is over."""
+    def _workflow_end(self, chunk: WorkflowFinishChunk) -> Chunk:
+        """The stream of a workflow is over (its own output is `WorkflowRunOutput`)."""
         self.finished, self._in_turn = True, False
+        if self.status == "running" and chunk.payload.workflow_status in ("success", "failed", "suspended", "canceled"):
+            self.status = cast("Status", chunk.payload.workflow_status)
         return chunk
 
     def _network_end(self, chunk: Chunk) -> Chunk:
         if self.status == "running":
             self.status = "success"
-        return self._other_end(chunk)
+        self.finished, self._in_turn = True, False
+        return chunk
 
     # ---- results -----------------------------------------------------------------------------------------------------
 

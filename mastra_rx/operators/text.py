@@ -67,7 +67,7 @@ def text_deltas() -> Operator[str]:
     >>> import mastra_rx as mx
     >>> from mastra_rx import operators as ops
     >>> "".join(mx.as_view(mx.from_jsonl(mx.recording("text")).pipe(ops.text_deltas())))
-    'Hello there, how are you?'
+    'Hello, world!'
     """
     return _deltas("text-delta")
 

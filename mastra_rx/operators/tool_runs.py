@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from ..errors import AgentError
+from ..errors import AgentError, PartialJSONError
+from ..partial_json import PartialJSON
 from .operator import Emit, Operator, operator
 from .tool_calls import CallKey, ToolCallReducer
 from .tool_pairs import ToolPair, ToolPairReducer
@@ -36,6 +37,85 @@ RunState = Literal[
 ]
 
 
+class Arguments:
+    """Arguments that stream: what came until a moment, as text and as far as it parses.
+
+    Nothing is joined, parsed or copied before somebody looks: whoever looks at each state pays for the open containers
+    only, whoever looks at an older one later for its text.
+    """
+
+    __slots__ = ("_count", "_live", "_pieces")
+
+    def __init__(self, live: _Live) -> None:
+        self._live = live
+        self._pieces = live.pieces
+        self._count = len(live.pieces)
+
+    @property
+    def text(self) -> str:
+        return "".join(self._pieces[: self._count])
+
+    @property
+    def value(self) -> Any:
+        live = self._live
+        if len(live.pieces) == self._count:
+            return live.value()
+        return _Live(self._pieces[: self._count]).value()
+
+
+class _Live:
+    """The pieces of one call's arguments, and the parser that has read some of them."""
+
+    def __init__(self, pieces: list[str]) -> None:
+        self.pieces = pieces
+        self._parser = PartialJSON(strict=True)
+        self._read = 0
+        self._broken = False
+
+    def value(self) -> Any:
+        unread, self._read = self.pieces[self._read :], len(self.pieces)
+        try:
+            if not self._broken:
+                self._parser.push("".join(unread))
+        except PartialJSONError:
+            self._broken = True  # shows what came before; the call will say why
+        return self._parser.value
+
+
+class Outputs(Sequence[Any]):
+    """What came until a moment, of a list that grows."""
+
+    __slots__ = ("_count", "_items")
+
+    def __init__(self, items: list[Any]) -> None:
+        self._items = items
+        self._count = len(items)
+
+    def with_one(self, item: Any) -> Outputs:
+        """One more; only the newest is ever added to, so that all share one list."""
+        items = self._items if len(self._items) == self._count else self._items[: self._count]
+        items.append(item)
+        return Outputs(items)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, int):
+            if not -self._count <= index < self._count:
+                raise IndexError(index)
+            return self._items[index if index >= 0 else self._count + index]
+        return self._items[: self._count][index]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(cast("Sequence[Any]", other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self._items[: self._count])
+
+
 @dataclass(frozen=True, slots=True)
 class ToolRun:
     """A call as it stands: immutable, a new one each time something changed.
@@ -48,24 +128,29 @@ class ToolRun:
     tool_call_id: str
     tool_name: str | None
     state: RunState
-    args: Any = None
-    """The arguments; while they stream, as far as they have come."""
     result: Any = None
     error: AgentError | None = None
-    output: tuple[Any, ...] = ()
-    """What the running tool let out, as it came."""
+    output: Outputs = field(default_factory=lambda: Outputs([]))
+    """What the running tool let out, as it came: a sequence."""
     suspension: Any = None
     """The payload of the approval or the suspension that the call waits for."""
     task_id: str | None = None
     """The background task that runs it."""
     provider_executed: bool = False
-    _pieces: tuple[list[str], int] = field(default=((), 0), repr=False, compare=False)  # type: ignore[assignment]
+    input: Any = field(default=None, repr=False)
+    """The arguments, or an `Arguments` while they stream; `args` and `args_text` look at it."""
+
+    @property
+    def args(self) -> Any:
+        """The arguments; while they stream, as far as they have come; None where they could not be parsed (D6)."""
+        if isinstance(self.input, Arguments):
+            return self.input.value if self.state == "input-streaming" else None
+        return self.input
 
     @property
     def args_text(self) -> str:
-        """The arguments' text, as far as it has come."""
-        pieces, count = self._pieces
-        return "".join(pieces[:count])
+        """The text of the arguments while they stream, and where they could not be parsed; else `""`."""
+        return self.input.text if isinstance(self.input, Arguments) else ""
 
 
 class ToolRunReducer:
@@ -77,7 +162,7 @@ class ToolRunReducer:
         self._pairs = ToolPairReducer(self._settled)
         self._runs: dict[CallKey, ToolRun] = {}
         self._latest: dict[str, CallKey] = {}
-        self._pieces: dict[CallKey, list[str]] = {}
+        self._streaming: dict[CallKey, _Live] = {}
 
     def handlers(self) -> dict[str, Callable[[Any], Any]]:
         own: dict[str, Callable[[Any], Any]] = {
@@ -96,12 +181,12 @@ class ToolRunReducer:
         self._calls.start(chunk)
         payload = chunk.payload
         key = (chunk.run_id, payload.tool_call_id)
-        pieces = self._pieces.setdefault(key, [])
+        live = self._streaming.setdefault(key, _Live([]))
         self._put(
             key,
             tool_name=payload.tool_name,
             provider_executed=bool(payload.provider_executed),
-            _pieces=(pieces, len(pieces)),
+            input=Arguments(live),
         )
 
     def _delta(self, chunk: ToolCallDeltaChunk) -> None:
@@ -110,10 +195,10 @@ class ToolRunReducer:
         if known is not None and known.state != "input-streaming":
             return  # a stray piece after the end changes nothing
         self._calls.delta(chunk)
-        pieces = self._pieces.setdefault(key, [])
-        pieces.append(chunk.args_text_delta)
+        live = self._streaming.setdefault(key, _Live([]))
+        live.pieces.append(chunk.args_text_delta)
         name = chunk.tool_name or (None if known is None else known.tool_name)
-        self._put(key, tool_name=name, _pieces=(pieces, len(pieces)))
+        self._put(key, tool_name=name, input=Arguments(live))
 
     def _end_of_input(self, chunk: Chunk) -> None:
         made = self._calls.end(cast("Any", chunk))
@@ -129,11 +214,13 @@ class ToolRunReducer:
     def _called(self, call: ToolCallChunk) -> None:
         payload = call.payload
         key = (call.run_id, payload.tool_call_id)
+        live = self._streaming.pop(key, None)
+        unparsable = payload.args_error is not None
         self._put(
             key,
             state="input-available",
             tool_name=payload.tool_name,
-            args=payload.args,
+            input=Arguments(live or _Live([payload.args_text or ""])) if unparsable else payload.args,
             error=AgentError(payload.args_error) if payload.args_error else None,
             provider_executed=bool(payload.provider_executed),
         )
@@ -143,7 +230,7 @@ class ToolRunReducer:
         def waiting(chunk: ToolCallApprovalChunk | ToolCallSuspendedChunk) -> None:
             payload = chunk.payload
             key = (chunk.run_id, payload.tool_call_id)
-            self._put(key, state=state, tool_name=payload.tool_name, args=payload.args, suspension=payload)
+            self._put(key, state=state, tool_name=payload.tool_name, input=payload.args, suspension=payload)
             self._pairs.call(cast("ToolCallApprovalChunk", chunk))
 
         return waiting
@@ -151,8 +238,7 @@ class ToolRunReducer:
     def _output(self, chunk: ToolOutputChunk) -> None:
         key = self._key_of(chunk.payload.tool_call_id)
         if key is not None:
-            run = self._runs[key]
-            self._put(key, output=(*run.output, chunk.payload.output))
+            self._put(key, output=self._runs[key].output.with_one(chunk.payload.output))
 
     def _background(self, chunk: BackgroundTaskStartedChunk) -> None:
         key = self._key_of(chunk.payload.tool_call_id)
@@ -166,7 +252,12 @@ class ToolRunReducer:
         known = self._runs.get(key)
         if state == "unresolved" and known is not None and known.state in ("approval-requested", "suspended"):
             return  # it goes on waiting, in another stream
-        self._put(key, tool_name=pair.tool_name, state=state, args=pair.args, result=pair.result, error=pair.error)
+        changes: dict[str, Any] = {"tool_name": pair.tool_name, "state": state, "result": pair.result}
+        if pair.error is not None or known is None or known.error is None:
+            changes["error"] = pair.error
+        if known is None or not isinstance(known.input, Arguments) or known.state == "input-streaming":
+            changes["input"] = pair.args
+        self._put(key, **changes)
 
     def _key_of(self, call_id: str | None) -> CallKey | None:
         return None if call_id is None else self._latest.get(call_id)

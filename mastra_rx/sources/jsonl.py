@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -155,13 +156,16 @@ def _without_time(line: bytes) -> bytes:
     return _timed(line)[1]
 
 
+_LAST_KEY = re.compile(rb',\s*"%b"\s*:\s*([0-9.]+)\s*}\s*$' % TIME.encode())
+
+
 def _timed(line: bytes) -> tuple[float | None, bytes]:
     """The recorded time of a line in milliseconds, and the line without it."""
-    head, found, tail = line.rpartition(b"," + _TIME_KEY + b":")
-    if not found or not tail.endswith(b"}"):
+    found = _LAST_KEY.search(line)
+    if found is None:
         return None, line
     try:
-        return float(tail[:-1]), head + b"}"
+        return float(found[1]), line[: found.start()] + b"}"
     except ValueError:
         return None, line
 

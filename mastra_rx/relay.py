@@ -1,0 +1,143 @@
+"""Relays: the chunks of an output as bytes for a browser, or for another `from_bytes`.
+
+    @app.get("/run")
+    async def run(request: Request):
+        events = mx.relay.sse(output, last_event_id=request.headers.get("last-event-id"))
+        return StreamingResponse(events, media_type="text/event-stream")
+
+Any number of clients read one output: a late one gets the run from the start, one that comes again goes on after the last
+event it had, one that leaves disturbs nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from .chunks.wire import to_wire
+from .errors import SourceError
+from .run_output import RunOutput
+
+if TYPE_CHECKING:
+    from .chunks import Chunk
+
+HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+"""What to send along with server-sent events, so that no proxy holds them back."""
+
+
+def sse(output: RunOutput[Any], *, last_event_id: str | int | None = None, heartbeat: float | None = 15.0) -> Relay:
+    """Server-sent events: a chunk an event, its number as the id, `[DONE]` when the run is over.
+
+    `last_event_id` is the number of the last event the client has had, as browsers send it in `Last-Event-ID`; None or
+    nonsense gives the run from the start. A comment goes out after `heartbeat` seconds of silence (async only).
+
+    >>> import mastra_rx as mx
+    >>> output = mx.MastraModelOutput([{"type": "finish", "payload": {}}])
+    >>> b"".join(mx.relay.sse(output))
+    b'id: 0\\ndata: {"type":"finish","payload":{}}\\n\\ndata: [DONE]\\n\\n'
+    """
+    start = 0
+    if last_event_id is not None and str(last_event_id).strip().isdigit():
+        start = int(last_event_id) + 1
+    return Relay(output, _Events(), start, heartbeat)
+
+
+def jsonl(output: RunOutput[Any], *, start: int = 0) -> Relay:
+    """JSON Lines: a chunk a line, from chunk `start` on."""
+    return Relay(output, _Lines(), start, None)
+
+
+class Relay:
+    """Bytes, for `async for` (FastAPI, Starlette) and `for` (Flask, Django)."""
+
+    def __init__(self, output: RunOutput[Any], form: _Form, start: int, heartbeat: float | None) -> None:
+        self._output = output
+        self._form = form
+        self._start = start
+        self._heartbeat = heartbeat
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        chunks = self._output.full_stream.__aiter__()
+        counter = _Counter(self._start)
+        try:
+            while True:
+                try:
+                    chunk = await asyncio.wait_for(chunks.__anext__(), self._heartbeat)
+                except TimeoutError:
+                    yield self._form.silence
+                    continue
+                except StopAsyncIteration:
+                    break
+                number = counter.number(chunk)
+                if number is not None:
+                    yield self._form.chunk(number, to_wire(chunk))
+        except SourceError as error:
+            yield self._failure(counter, error)
+        if self._output.is_over:
+            yield self._form.end
+
+    def __iter__(self) -> Iterator[bytes]:
+        counter = _Counter(self._start)
+        try:
+            for chunk in self._output.full_stream:
+                number = counter.number(chunk)
+                if number is not None:
+                    yield self._form.chunk(number, to_wire(chunk))
+        except SourceError as error:
+            yield self._failure(counter, error)
+        if self._output.is_over:
+            yield self._form.end
+
+    def _failure(self, counter: _Counter, error: SourceError) -> bytes:
+        """The source failed: the client is told by an error chunk, as it would be told of a run that failed."""
+        told = {"name": type(error).__name__, "message": str(error)}
+        wire = {"type": "error", "runId": self._output.run_id, "from": "SYSTEM", "payload": {"error": told}}
+        return self._form.chunk(counter.next, wire)
+
+
+class _Counter:
+    """Numbers chunks as every reader of the output does."""
+
+    def __init__(self, start: int) -> None:
+        self.next = 0
+        self._start = start
+
+    def number(self, chunk: Chunk) -> int | None:
+        """The chunk's number; None for one that is not to be sent."""
+        if chunk.type == "history-gap":
+            self.next = chunk.missed
+            return None
+        number, self.next = self.next, self.next + 1
+        return number if number >= self._start else None
+
+
+class _Form:
+    """How chunks look as bytes."""
+
+    silence = b""
+    end = b""
+
+    def chunk(self, number: int, wire: Any) -> bytes:
+        raise NotImplementedError
+
+
+class _Events(_Form):
+    silence = b": heartbeat\n\n"
+    end = b"data: [DONE]\n\n"
+
+    def chunk(self, number: int, wire: Any) -> bytes:
+        return b"id: %d\ndata: %s\n\n" % (number, _dumped(wire))
+
+
+class _Lines(_Form):
+    def chunk(self, number: int, wire: Any) -> bytes:
+        return _dumped(wire) + b"\n"
+
+
+def _dumped(wire: Any) -> bytes:
+    try:
+        return json.dumps(wire, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half an emoji inside a tool's result
+        return json.dumps(wire, separators=(",", ":")).encode()
