@@ -31,18 +31,24 @@ from .errors import (
     StreamDisposed,
     StreamInterrupted,
 )
+from .operators.background_tasks import BackgroundTask
+from .operators.evaluations import Evaluation
 from .operators.full_output import FullOutput, Tripwire
+from .operators.nested import NestedKey
+from .operators.network import RoutingDecision
 from .operators.reasoning import ReasoningPart
 from .operators.snapshots import Snapshot
 from .operators.steps import Step
 from .operators.tool_pairs import ToolPair
 from .operators.tool_runs import ToolRun
 from .operators.usage import Usage
+from .operators.usage_tree import UsageNode
 from .operators.workflow import WorkflowStep
-from .output import MastraModelOutput
+from .network_output import NetworkRunOutput
+from .output import MastraModelOutput, NestedOutput
 from .recordings import recording
 from .shared_stream import SharedStream
-from .sources import from_bytes, from_chunks, from_jsonl, record
+from .sources import from_bytes, from_chunks, from_jsonl, record, until_idle
 from .view import View, as_view
 from .workflow_output import WorkflowRunOutput
 
@@ -70,18 +76,24 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "AgentError",
+    "BackgroundTask",
     "BaseChunk",
     "BlockingCallError",
     "Chunk",
     "ChunkDecodeError",
+    "Evaluation",
     "FullOutput",
     "MastraClient",
     "MastraModelOutput",
     "MastraRxError",
+    "NestedKey",
+    "NestedOutput",
+    "NetworkRunOutput",
     "NoValueError",
     "OutputValidationError",
     "PartialJSONError",
     "ReasoningPart",
+    "RoutingDecision",
     "SchemaError",
     "SharedStream",
     "Snapshot",
@@ -93,6 +105,7 @@ __all__ = [
     "ToolRun",
     "Tripwire",
     "Usage",
+    "UsageNode",
     "View",
     "WorkflowRunOutput",
     "WorkflowStep",
@@ -106,4 +119,5 @@ __all__ = [
     "recording",
     "relay",
     "to_wire",
+    "until_idle",
 ]

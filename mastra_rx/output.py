@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, cast
 
 from pydantic import TypeAdapter
+from reactivex import operators as rxops
 from typing_extensions import TypeVar
 
 from . import operators as ops
@@ -14,19 +15,23 @@ from .errors import AgentError, MastraRxError, StreamInterrupted
 from .operators.full_output import FullOutput, RunReducer, Status, Tripwire
 from .operators.object_result import ErrorStrategy, ObjectOutcome, ObjectPolicy, ObjectReducer
 from .operators.objects import ArrayText
-from .operators.operator import operator
+from .operators.operator import Operator, operator
 from .run_output import Outcome, RunOutput, Settled
 from .schema import schema_of
 from .view import View
 
 if TYPE_CHECKING:
     from .chunks import FileChunk, SourceChunk, ToolCallChunk, ToolResultChunk
+    from .operators.background_tasks import BackgroundTask
+    from .operators.evaluations import Evaluation
+    from .operators.groups import ChunkGroup
     from .operators.reasoning import ReasoningPart
     from .operators.snapshots import Snapshot
     from .operators.steps import Step
     from .operators.tool_pairs import ToolPair
     from .operators.tool_runs import ToolRun
     from .operators.usage import Usage
+    from .operators.usage_tree import UsageNode
     from .sources.iterables import Chunks
 
 T = TypeVar("T", default=Any)
@@ -121,6 +126,29 @@ class MastraModelOutput(RunOutput[FullOutput[T]], Generic[T]):
         """The whole state of the run as one immutable value, after each change: the one thing a screen needs."""
         return self._streamed("snapshots", ops.snapshots(self._schema))
 
+    @cached_property
+    def background_tasks(self) -> View[BackgroundTask]:
+        """Each background task live: its new state whenever something about it changed."""
+        return self._streamed("background_tasks", ops.background_tasks())
+
+    @cached_property
+    def evaluations(self) -> View[Evaluation]:
+        """Evaluations of a goal and completion checks, as they come."""
+        return self._streamed("evaluations", ops.evaluations())
+
+    @cached_property
+    def turns(self) -> View[MastraModelOutput[Any]]:
+        """Each turn of an until-idle run, as an output of its own."""
+        return self._outputs("turns", ops.turns())
+
+    @cached_property
+    def nested(self) -> View[NestedOutput]:
+        """Each run inside the run, as an output of its own; `key` says where it runs."""
+        return self._outputs("nested", ops.nested())
+
+    def _outputs(self, name: str, make: Operator[ChunkGroup]) -> View[Any]:
+        return View(make(self._stream).pipe(rxops.map(NestedOutput)), name)
+
     # ---- values ------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -177,6 +205,11 @@ class MastraModelOutput(RunOutput[FullOutput[T]], Generic[T]):
     def steps(self) -> View[list[Step]]:
         """The steps."""
         return self._value("steps", lambda: self._full.steps)
+
+    @cached_property
+    def usage_tree(self) -> View[UsageNode]:
+        """Who used what: by step, nested run, agent, model and task, with totals with and without nested runs."""
+        return self._streamed("usage_tree", ops.usage_tree())
 
     @cached_property
     def sources(self) -> View[list[SourceChunk]]:
@@ -239,6 +272,11 @@ class MastraModelOutput(RunOutput[FullOutput[T]], Generic[T]):
         return outcome.error or outcome.object.error
 
     @property
+    def current_step(self) -> Step | None:
+        """The step that runs, as far as it came; None between steps."""
+        return self._run.parts.current
+
+    @property
     def tripwire(self) -> Tripwire | None:
         """Why a processor blocked the run."""
         return self._run.tripwire
@@ -254,6 +292,15 @@ class MastraModelOutput(RunOutput[FullOutput[T]], Generic[T]):
 
     def _make_outcome(self, error: Exception | None) -> _ModelOutcome:
         return _ModelOutcome(self._run, error)
+
+
+class NestedOutput(MastraModelOutput[Any]):
+    """A part of a run as an output of its own: a turn, or a run inside the run."""
+
+    def __init__(self, group: ChunkGroup) -> None:
+        super().__init__(group)
+        self.key = group.key
+        """Which part: the number of the turn, or the `NestedKey` of a run inside."""
 
 
 class _ModelOutcome(Outcome[FullOutput[Any]]):

@@ -33,8 +33,11 @@ _space = re.compile(r"[ \t\n\r]*").match
 _plain = re.compile(r'[^"\\\x00-\x1f]*').match
 _digits = re.compile(r"[-+0-9.eE]*").match
 _number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").match
-_leading_zero = re.compile(r"-?0[0-9]|[.+]|-[^0-9]|.*[eE.][eE.]").match
+_whole_number = re.compile(_number.__self__.pattern.join(("(", ")(?=[^-+0-9.eE])"))).match
+_leading_zero = re.compile(r"-?0[0-9]|[.+]|-[^0-9]|.*?[eE.][eE.]").match
 _halves = re.compile("[\ud800-\udfff]")
+_pairs = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_not_hex = re.compile("[^0-9a-fA-F]").search
 
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _LITERALS: dict[str, tuple[str, Json]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
@@ -66,6 +69,7 @@ class PartialJSON:
         self._core = _Core(raw_control=not strict, max_depth=max_depth)
         self._opening: _Opening | None = None if strict else _Opening()
         self._prose: _Prose | None = None
+        self._is_message = False
         self._error: PartialJSONError | None = None
         self._lines = _Lines()
 
@@ -73,36 +77,32 @@ class PartialJSON:
         """Take the next piece of text, of any length."""
         if self._error is not None:
             raise self._error
-        text = delta
-        if self._opening is not None:
-            decided = self._opening.feed(text)
-            if decided is None:
-                self._lines.add(delta)
-                return
-            text, is_prose, skipped = decided
-            self._opening = None
-            self._core.offset = skipped
-            if is_prose:
-                self._prose = _Prose()
         try:
-            if self._prose is not None:
-                self._push_prose(text)
-            else:
-                self._core.push(text)
+            self._take(delta, delta)
         except _Mistake as mistake:
             self._error = self._lines.error(mistake, delta)
             raise self._error from None
         self._lines.add(delta)
 
-    def _push_prose(self, text: str) -> None:
-        assert self._prose is not None
+    def _take(self, text: str, delta: str) -> None:
+        if self._opening is not None:
+            decided = self._opening.feed(text)
+            if decided is None:
+                return
+            text, is_prose, skipped = decided
+            self._opening = None
+            self._core.offset += skipped
+            if is_prose:
+                self._prose = _Prose(self._core, looks_for_message=not self._is_message)
+        if self._prose is None:
+            self._core.push(text)
+            return
         rest = self._prose.feed(text)
-        if rest is not None:  # `<|message|>`: what comes after it is read as a text of its own
-            self._prose = None
-            self._opening = _Opening()
+        if rest is not None:  # `<|message|>`, the first: what comes after it is read as a text of its own
+            self._prose, self._opening, self._is_message = None, _Opening(), True
             self._core = self._core.fresh()
-            self._lines.restart()
-            self.push(rest)
+            self._core.offset = self._lines.count + len(delta) - len(rest)
+            self._take(rest, delta)
         elif not self._core.is_broken:
             try:
                 self._core.push(text)  # it may be a scalar
@@ -187,28 +187,23 @@ class _Lines:
     """Where in the text an offset is."""
 
     def __init__(self) -> None:
-        self._count = 0  # characters of the text so far
+        self.count = 0  # characters of the text so far
         self._lines = 0
         self._line_start = 0
-        self._base = 0
 
     def add(self, delta: str) -> None:
         if "\n" in delta:
             self._lines += delta.count("\n")
-            self._line_start = self._count + delta.rindex("\n") + 1
-        self._count += len(delta)
-
-    def restart(self) -> None:
-        """Offsets count from here."""
-        self._base = self._count
+            self._line_start = self.count + delta.rindex("\n") + 1
+        self.count += len(delta)
 
     def error(self, mistake: _Mistake, delta: str) -> PartialJSONError:
-        offset = mistake.offset + self._base
+        offset = mistake.offset
         line, start = self._lines, self._line_start
-        before = delta[: max(0, offset - self._count)]
+        before = delta[: max(0, offset - self.count)]
         if "\n" in before:
             line += before.count("\n")
-            start = self._count + before.rindex("\n") + 1
+            start = self.count + before.rindex("\n") + 1
         return PartialJSONError(mistake.reason, offset=offset, line=line + 1, column=max(0, offset - start) + 1)
 
 
@@ -249,6 +244,7 @@ class _Core:
         self._scalar: Json = _NOTHING  # the open number or literal as shown
         self._literal = ""
         self._matched = 0
+        self._length = self._weighed = 0  # of the open number: how long it is, and was when it was last read
 
     def fresh(self) -> _Core:
         return _Core(raw_control=self._raw_control, max_depth=self._max_depth)
@@ -291,22 +287,14 @@ class _Core:
     def _open_scalar(self) -> Json:
         state = self._state
         if state == self._string or state == self._escaped:
-            return _NOTHING if self._is_key else self._shown_text()
+            return _NOTHING if self._is_key else self._text()
         return self._scalar
-
-    def _shown_text(self) -> str:
-        text = self._text()
-        return text[:-1] if "\ud800" <= text[-1:] <= "\udbff" else text
 
     def _text(self) -> str:
         pieces = self._pieces
-        if self._joined:
-            text = "".join(self._joined) + "".join(pieces)
-            self._joined = [text]
-            pieces.clear()
-            return text
-        if len(pieces) > 1:
-            pieces[:] = ["".join(pieces)]
+        if self._joined or len(pieces) > 1:
+            pieces[:] = ["".join([*self._joined, *pieces])]
+            self._joined.clear()
         return pieces[0] if pieces else ""
 
     def container_at(self, path: Path) -> Json:
@@ -406,6 +394,7 @@ class _Core:
         frame = self._stack[-1]
         is_list = isinstance(frame.container, list)
         if char == "," and self._stalled is None:
+            frame.key = None  # what follows is not the child that has just closed
             self._after_comma = True
             self._state = self._value if is_list else self._key
         elif char == ("]" if is_list else "}") and self._stalled is None:
@@ -451,32 +440,42 @@ class _Core:
             return index + 1
         take = text[index : index + 5 - len(self._escape)]
         self._escape += take
-        if re.fullmatch("u[0-9a-fA-F]*", self._escape) is None:
-            raise _Mistake(f"not four hexadecimal digits: \\{self._escape}", self.offset + index)
+        if wrong := _not_hex(take):
+            raise _Mistake(f"not a hexadecimal digit: {wrong[0]!r}", self.offset + index + wrong.start())
         if len(self._escape) == 5:
             self._add(chr(int(self._escape[1:], 16)))
             self._state = self._string
         return index + len(take)
 
     def _add(self, piece: str) -> None:
+        if self._half or not piece.isascii():
+            piece = self._without_halves(self._half + piece)
+            if not piece:
+                return
         pieces = self._pieces
-        if pieces and "\ud800" <= pieces[-1][-1:] <= "\udbff" and "\udc00" <= piece[0] <= "\udfff":
-            whole = (pieces[-1][-1] + piece[0]).encode("utf-16-le", "surrogatepass").decode("utf-16-le")
-            piece = whole + piece[1:]
-            pieces[-1] = pieces[-1][:-1]
         pieces.append(piece)
         if len(pieces) > _MANY:
-            last = pieces.pop()
             self._joined.append("".join(pieces))
-            pieces[:] = [last]
-        if not self._is_key and not "\ud800" <= piece <= "\udbff":
+            pieces.clear()
+        if not self._is_key:
             self.version += 1
 
+    def _without_halves(self, text: str) -> str:
+        """Half an emoji at the end is held back for the other half; one that is alone becomes U+FFFD (D10)."""
+        self._half = ""
+        if not _halves.search(text):
+            return text
+        text = _pairs.sub(lambda pair: pair[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), text)
+        if "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return _halves.sub("\ufffd", text)
+
     def _end_string(self) -> None:
+        if self._half:
+            self._half = ""
+            self._add("\ufffd")
         text = self._text()
         self._pieces, self._joined = [], []
-        if not text.isascii() and _halves.search(text):
-            text = _halves.sub("\ufffd", text)
         if self._is_key:
             self._stack[-1].key = text
             self._state = self._colon
@@ -484,34 +483,45 @@ class _Core:
             self._finish(text)
 
     def _in_number(self, text: str, index: int) -> int:
+        if not self._pieces and (whole_one := _whole_number(text, index)) is not None:
+            self.version += 1
+            self._finish(_as_number(whole_one[1], self.offset + index))
+            self._after_number = True
+            return whole_one.end()
         stop = _digits(text, index).end()  # type: ignore[union-attr]
         if stop > index:
             self._pieces.append(text[index:stop])
-            self._show_number(self.offset + index)
+            self._length += stop - index
+            if (
+                self._length < 64 or self._length > 1.1 * self._weighed
+            ):  # so that endless digits cost no more than they are
+                self._show_number(self.offset + stop)
         if stop < len(text):
+            self._show_number(self.offset + stop)
             whole = self._text()
             match = _number(whole)
             if match is None or match.end() != len(whole):
                 if self._stack or match is None:
-                    raise _Mistake(f"not a number: {whole}", self.offset + stop - 1)
+                    at = len(whole) if match is None else match.end()
+                    raise _Mistake(f"not a number: {whole}", self.offset + stop - len(whole) + at)
             self._pieces, self._joined = [], []
+            self._length = self._weighed = 0
             number, self._scalar = self._scalar, _NOTHING
             self._finish(number)
             self._after_number = True
         return stop
 
-    def _show_number(self, offset: int) -> None:
+    def _show_number(self, end: int) -> None:
         whole = self._text()
-        if _leading_zero(whole):
-            raise _Mistake(f"not a number: {whole}", offset)
+        self._weighed = len(whole)
+        offset = end - len(whole)
+        if wrong := _leading_zero(whole):
+            raise _Mistake(f"not a number: {whole}", offset + wrong.end() - 1)
         match = _number(whole)
         if match is None:
             return
         shown = match[0]
-        try:
-            number: Json = int(shown) if shown.lstrip("-").isdigit() else float(shown)
-        except ValueError:
-            raise _Mistake(f"a number of {len(shown)} digits is too long", offset) from None
+        number = _as_number(shown, offset)
         if number != self._scalar:
             self._scalar = number
             self.version += 1
@@ -522,7 +532,8 @@ class _Core:
         literal = self._literal
         take = text[index : index + len(literal) - self._matched]
         if not literal.startswith(take, self._matched):
-            raise _Mistake(f"unexpected {take!r}, expected {literal!r}", self.offset + index)
+            wrong = next(n for n, char in enumerate(take) if char != literal[self._matched + n])
+            raise _Mistake(f"unexpected {take[wrong]!r}, expected {literal!r}", self.offset + index + wrong)
         self._matched += len(take)
         if self._matched == len(literal):
             value, self._scalar = self._scalar, _NOTHING
@@ -573,6 +584,13 @@ class _Core:
             raise _Mistake("not JSON", self._stalled)
 
 
+def _as_number(text: str, offset: int) -> int | float:
+    try:
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+    except ValueError:
+        raise _Mistake(f"a number of {len(text)} digits is too long", offset) from None
+
+
 def _walk(value: Json, path: Path) -> Json:
     for key in path:
         if isinstance(value, dict):
@@ -595,29 +613,43 @@ class _Opening:
 
     def __init__(self) -> None:
         self._seen = ""
+        self._skipped = 0
+        self._in_fence = self._began = False
 
     def feed(self, text: str) -> tuple[str, bool, int] | None:
         """The text to go on with, whether it is prose, and how many characters were skipped; None: not clear yet."""
-        self._seen += text
-        seen = self._seen.removeprefix("\ufeff").lstrip(" \t\r\n")
-        if not seen:
-            return None
-        if seen[0] == "`":
-            if _FENCE.startswith(seen) or seen == _FENCE:
+        if not self._began and text:
+            self._began = True
+            if text[0] == "\ufeff":
+                text, self._skipped = text[1:], 1
+        seen = self._seen + text
+        if not self._seen:
+            seen = self._without_blanks(seen)
+        if seen and seen[0] == "`" and not self._in_fence:
+            if len(seen) <= len(_FENCE) and _FENCE.startswith(seen):
+                self._seen = seen
                 return None
             if not seen.startswith(_FENCE) or re.match(r"\w", seen[len(_FENCE)]):
-                return self._seen, True, 0
-            seen = seen[len(_FENCE) :].lstrip(" \t\r\n")
-            if not seen:
-                return None
-        return seen, seen[0] not in "{[", len(self._seen) - len(seen)
+                return seen, True, self._skipped
+            self._in_fence, self._seen = True, ""
+            self._skipped += len(_FENCE)
+            seen = self._without_blanks(seen[len(_FENCE) :])
+        return (seen, seen[0] not in "{[", self._skipped) if seen else None
+
+    def _without_blanks(self, text: str) -> str:
+        rest = text.lstrip(" \t\r\n")
+        self._skipped += len(text) - len(rest)
+        return rest
 
 
 class _Prose:
     """Text that does not begin with JSON: its value is the last object in it that is closed (Mastra 1.71.0)."""
 
-    def __init__(self) -> None:
+    def __init__(self, core: _Core, *, looks_for_message: bool) -> None:
         self.found: Json = _NOTHING
+        self._fresh = core.fresh
+        self._looks_for_message = looks_for_message
+        self._known = ""
         self.version = 0
         self._depth = 0
         self._in_string = False
@@ -629,17 +661,20 @@ class _Prose:
 
     def feed(self, text: str) -> str | None:
         """Read on. What follows `<|message|>`, if that comes, is given back."""
-        window = self._tail + text
-        at = window.find(_MESSAGE)
-        if at >= 0:
-            rest = window[at + len(_MESSAGE) :]
-            if rest:
-                return rest
-        self._tail = window[-len(_MESSAGE) :] if at < 0 else window[at:]
+        if self._looks_for_message:
+            window = self._tail + text
+            at = window.find(_MESSAGE)
+            if at >= 0:
+                rest = window[at + len(_MESSAGE) :]
+                if rest:
+                    return rest
+            self._tail = window[-len(_MESSAGE) :] if at < 0 else window[at:]
         self._scan(text)
         return None
 
     def _scan(self, text: str) -> None:
+        if not text:
+            return
         start = 0
         if self._escaped:
             self._escaped = False
@@ -671,10 +706,18 @@ class _Prose:
             self._object.append(text[start:])
 
     def _take(self, text: str) -> None:
+        core = self._fresh()
         try:
-            found = json.loads(text, strict=False)
-        except (ValueError, RecursionError):
+            core.push(text)
+        except _Mistake:
             return
-        if self.found is _NOTHING or found != self.found:
+        if not core.is_done:
+            return
+        self.found = core.value()
+        try:
+            known = json.dumps(self.found, sort_keys=True)  # unlike `==`, tells 1 from true
+        except RecursionError:
+            known = text
+        if known != self._known:
+            self._known = known
             self.version += 1
-        self.found = found

@@ -7,10 +7,15 @@ schema_of({"type": "object", ...})     JSON schema, its draft by `$schema`
 
 from __future__ import annotations
 
+import collections.abc
+import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from functools import cached_property
-from typing import Any, Generic, Literal, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, Generic, Literal, TypeVar, cast, get_args, get_origin
+
+from urllib.parse import unquote
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -52,6 +57,10 @@ class Schema(Generic[T]):
         return list(resolved(self.json_schema, self.json_schema).get("enum", ()))
 
 
+_ARRAYS = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Set)
+_SAID_BY_VALIDATORS = frozenset({"value_error", "assertion_error", "missing"})
+
+
 class _TypeSchema(Schema[T]):
     """Of a type that pydantic knows."""
 
@@ -67,15 +76,24 @@ class _TypeSchema(Schema[T]):
         try:
             return self._adapter.validate_python(value)
         except ValidationError as first:
+            if all(item["type"] in _SAID_BY_VALIDATORS for item in first.errors(include_url=False)):
+                raise _misfit(value, _sentences(first)) from first
             try:  # what JSON may do and Python may not, in strict types: a date as text, say
                 return self._adapter.validate_json(json.dumps(value))
             except (ValidationError, ValueError, TypeError, RecursionError):
                 raise _misfit(value, _sentences(first)) from first
+            except Exception as error:
+                raise _misfit(value, [f"root: {type(error).__name__}: {error}"]) from error
+        except Exception as error:  # a validator's own
+            raise _misfit(value, [f"root: {type(error).__name__}: {error}"]) from error
 
     @cached_property
     def element(self) -> Schema[Any] | None:
-        if get_origin(self._spec) in (list, tuple, set, frozenset):
-            first, *more = get_args(self._spec) or (Any,)
+        spec = self._spec
+        while get_origin(spec) is Annotated:
+            spec = get_args(spec)[0]
+        if get_origin(spec) in _ARRAYS:
+            first, *more = get_args(spec) or (Any,)
             if not more or more == [...]:
                 return schema_of(first)
         return _element_of(self)
@@ -85,37 +103,47 @@ class _JsonSchema(Schema[Any]):
     """Of a JSON schema."""
 
     def __init__(self, schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> None:
-        self._schema = schema if root is None else _with_definitions(schema, root)
+        self._schema = schema
+        self._root = schema if root is None else root
 
     @property
     def json_schema(self) -> Mapping[str, Any]:
-        return self._schema
+        return _with_definitions(self._schema, self._root)
 
     @cached_property
     def _validator(self) -> Any:
         import jsonschema
 
-        cls = jsonschema.validators.validator_for(dict(self._schema), default=jsonschema.Draft202012Validator)
+        root = dict(self._root)
+        cls = jsonschema.validators.validator_for(root, default=jsonschema.Draft202012Validator)
         try:
-            cls.check_schema(dict(self._schema))
+            cls.check_schema(root)
         except jsonschema.SchemaError as error:
             raise SchemaError(f"not a JSON schema: {error.message} (at {error.json_path})") from error
-        return cls(dict(self._schema), format_checker=cls.FORMAT_CHECKER)
+        validator = cls(root, format_checker=cls.FORMAT_CHECKER)
+        return validator if self._schema is self._root else validator.evolve(schema=self._schema)
 
     def check(self) -> None:
         """Raises `SchemaError` where the schema is none."""
         _ = self._validator
+        if "$id" not in self._root:
+            for ref in _references(self._root):
+                if ref.startswith("#/") and not _points(ref, self._root):
+                    raise SchemaError(f"not a JSON schema: {ref!r} refers to nothing")
 
     def validate(self, value: Any) -> Any:
         """As Mastra's validators do: defaults are filled in, and keys left out that the schema does not allow."""
         import jsonschema
 
         try:
-            value = _prepared(value, self._schema, self._schema)
+            value = _prepared(value, self._schema, self._root)
             errors = sorted(
-                self._validator.iter_errors(value), key=lambda error: [str(key) for key in error.absolute_path]
+                self._validator.iter_errors(value),
+                key=lambda error: [(isinstance(key, str), key) for key in error.absolute_path],
             )
-        except (jsonschema.exceptions._WrappedReferencingError, RecursionError) as error:
+        except RecursionError as error:
+            raise _misfit(value, ["root: nested too deep"]) from error
+        except jsonschema.exceptions._WrappedReferencingError as error:
             raise SchemaError(f"the schema cannot be followed: {error}") from error
         if errors:
             raise _misfit(value, [f"{_path(error.absolute_path)}: {error.message}" for error in errors])
@@ -139,10 +167,12 @@ def schema_of(spec: Any) -> Schema[Any]:
         return schema
     if isinstance(spec, TypeAdapter):
         return _TypeSchema(cast("TypeAdapter[Any]", spec), getattr(spec, "_type", None))
-    if isinstance(spec, str | bytes | int | float | list) or (isinstance(spec, BaseModel)):
+    if isinstance(spec, str | bytes | int | float | list | BaseModel) or inspect.isroutine(spec):
         raise SchemaError(f"a schema is a type, a TypeAdapter or a JSON schema as a dict, not {spec!r}")
     try:
-        return _TypeSchema(TypeAdapter(spec), spec)
+        schema = _TypeSchema(TypeAdapter(spec), spec)
+        _ = schema.json_schema
+        return schema
     except Exception as error:
         raise SchemaError(f"{spec!r} is not a type that pydantic can validate: {error}") from error
 
@@ -154,8 +184,34 @@ def resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str,
         target: Any = root
         for part in ref.lstrip("#/").split("/") if ref != "#" else ():
             target = target.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, Mapping) else {}
-        schema, seen = cast("Mapping[str, Any]", target), seen + 1
+        schema, seen = cast("Mapping[str, Any]", target if isinstance(target, Mapping) else {}), seen + 1
     return schema
+
+
+def _references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, Mapping):
+        known = cast("Mapping[str, Any]", schema)
+        if isinstance(known.get("$ref"), str):
+            yield known["$ref"]
+        for key, part in known.items():
+            if key not in ("const", "default", "enum", "examples"):
+                yield from _references(part)
+    elif isinstance(schema, list):
+        for part in cast("list[Any]", schema):
+            yield from _references(part)
+
+
+def _points(ref: str, root: Any) -> bool:
+    for part in unquote(ref[2:]).split("/"):
+        part = part.replace("~1", "/").replace("~0", "~")
+        root = (
+            root[int(part)]
+            if isinstance(root, list) and part.isdigit() and int(part) < len(root)
+            else (root.get(part) if isinstance(root, Mapping) else None)
+        )
+        if root is None:
+            return False
+    return True
 
 
 def _element_of(schema: Schema[Any]) -> Schema[Any] | None:
@@ -186,7 +242,7 @@ def _prepared(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
         if key in known or not closed
     }
     defaults = {key: part["default"] for key, part in known.items() if isinstance(part, Mapping) and "default" in part}
-    return {**{key: default for key, default in defaults.items() if key not in kept}, **kept}
+    return {**{key: deepcopy(default) for key, default in defaults.items() if key not in kept}, **kept}
 
 
 def _misfit(value: Any, errors: list[str]) -> OutputValidationError:

@@ -26,12 +26,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
-from reactivex.scheduler import CurrentThreadScheduler
+from reactivex.scheduler import CurrentThreadScheduler, ImmediateScheduler, TrampolineScheduler
 
 from .errors import BlockingCallError
 
@@ -78,6 +78,7 @@ Stage = Callable[[T], "T | Sequence[T] | None"]
 """What happens to an item before readers get it: the item itself, None to swallow it, or a list of items instead."""
 
 _SLICE = 256  # how much of the log a replay takes at once
+_ROUNDS = 3  # turns that readers wait for others that are about to subscribe with them (`start_with` takes two)
 
 
 class SharedStream(Observable[T], Generic[T]):
@@ -195,16 +196,28 @@ class SharedStream(Observable[T], Generic[T]):
                 "a blocking call inside a callback of the same stream would wait for itself; "
                 "subscribe there, or make the call after the stream"
             )
-        self._entering.setdefault(me, []).append(reader)
+        with self._mutex:
+            self._entering.setdefault(me, []).append(reader)
+        turns: abc.SchedulerBase = CurrentThreadScheduler.singleton()
+        if scheduler is not None and not isinstance(scheduler, TrampolineScheduler | ImmediateScheduler):
+            turns = scheduler  # it runs what subscribes, so it has to run what comes after that
 
-        def let_in(_: abc.SchedulerBase, __: Any = None) -> None:
-            entering = self._entering.pop(me, None)
-            if entering is not None:
-                self._replay(_Group(entering))
+        def let_in(_: abc.SchedulerBase, rounds: Any = None) -> None:
+            if rounds and me in self._entering:
+                turns.schedule(let_in, rounds - 1)
+                return
+            self._let_in(me)
             self._connect(scheduler)
 
-        CurrentThreadScheduler.singleton().schedule(let_in)
+        turns.schedule(let_in, _ROUNDS)
         return reader
+
+    def _let_in(self, thread: int) -> None:
+        """Replay to those that subscribed together on this thread."""
+        with self._mutex:
+            entering = self._entering.pop(thread, None)
+        if entering is not None:
+            self._replay(_Group(entering))
 
     def _replay(self, group: _Group[T]) -> None:
         """Give the group the log, up to where the deliverer stands, and make its readers live."""
@@ -251,7 +264,7 @@ class SharedStream(Observable[T], Generic[T]):
             group.is_live = True
             self._readers += tuple(reader for reader in group.readers if not reader.closed)
             if self._settled_at is None:
-                self._waiters += group.waiters
+                self._waiters += [waiter for waiter in group.waiters if not waiter.closed]
         else:
             self._latecomers.append(group)
             self._attention = True
@@ -274,6 +287,7 @@ class SharedStream(Observable[T], Generic[T]):
                 self._open(scheduler)
             except Exception as error:
                 self.fail(error)
+        self._deliver_if_idle()
         if self._connection is not None and self._end is None:
             self._drive(scheduler)
 
@@ -295,8 +309,10 @@ class SharedStream(Observable[T], Generic[T]):
     def _drive(self, scheduler: abc.SchedulerBase | None) -> None:
         """Step the source as long as somebody wants what comes: here and now, or as the scheduler gives turns."""
         if scheduler is None:
+            me = threading.get_ident()
             while self._wanted and self._step():
-                pass
+                if me in self._entering:  # callbacks subscribed: they are not to wait for the end of the source
+                    self._let_in(me)
             return
 
         def turn(scheduler: abc.SchedulerBase, _: Any = None) -> None:
@@ -307,11 +323,11 @@ class SharedStream(Observable[T], Generic[T]):
 
     @property
     def _wanted(self) -> bool:
-        return self._end is None and bool(self._readers or self._waiters or self._latecomers or self._entering)
+        return self._end is None and bool(self._readers or self._waiters or self._latecomers)
 
     def _step(self) -> bool:
         me = threading.get_ident()
-        if self._driving == me:  # a callback subscribed; the loop further up the stack drives
+        if me in (self._driving, self._delivering):  # a callback subscribed; the loop further up the stack drives
             return False
         connection = self._connection
         with self._driver:
@@ -319,12 +335,14 @@ class SharedStream(Observable[T], Generic[T]):
                 return False
             self._driving = me
             try:
-                return connection.step()
+                more = connection.step()
             except Exception as error:
                 self.fail(error)
-                return False
+                more = False
             finally:
                 self._driving = None
+        self._deliver_if_idle()  # what the step pushed; only now, so that no lock is held while callbacks run
+        return more
 
     def _close_source(self) -> None:
         connection = self._connection
@@ -344,10 +362,19 @@ class SharedStream(Observable[T], Generic[T]):
             self._inbox.append(what)
             if isinstance(what, _End):
                 self._attention = True
-            if self._delivering is not None:
+        if self._driving != threading.get_ident():
+            self._deliver_if_idle()
+
+    def _deliver_if_idle(self) -> None:
+        with self._mutex:
+            if self._delivering is not None or not self._inbox:
                 return
             self._delivering = threading.get_ident()
-        self._deliver()
+        try:
+            self._deliver()
+        except BaseException:  # an interrupt in a callback goes to whoever delivers; the stream can be read on
+            self._delivering = None
+            raise
 
     def _deliver(self) -> None:
         while True:
@@ -370,7 +397,8 @@ class SharedStream(Observable[T], Generic[T]):
     def _give_staged(self, items: Sequence[T], stage: Stage[T]) -> None:
         append, single = self._log.append, [cast("T", None)]
         history = self._history
-        for item in items:
+        rest = iter(items)
+        for item in rest:
             if self._attention and not self._attend():
                 return
             try:
@@ -394,11 +422,15 @@ class SharedStream(Observable[T], Generic[T]):
                         reader.next(one)
                     except Exception as error:
                         reader.fault(error)
+                    except BaseException:
+                        self._interrupted(reader, one, rest)
+                        raise
             if history is not None and len(self._log) >= 2 * history:
                 self._trim(history)
 
     def _give(self, items: Sequence[T]) -> None:
-        for item in items:
+        rest = iter(items)
+        for item in rest:
             if self._attention and not self._attend():
                 return
             self._log.append(item)
@@ -407,8 +439,20 @@ class SharedStream(Observable[T], Generic[T]):
                     reader.next(item)
                 except Exception as error:
                     reader.fault(error)
+                except BaseException:
+                    self._interrupted(reader, item, rest)
+                    raise
             if self._history is not None and len(self._log) >= 2 * self._history:
                 self._trim(self._history)
+
+    def _interrupted(self, reader: _Reader[T], item: T, rest: Iterator[T]) -> None:
+        """A callback was interrupted: its reader leaves, the others get the item, and what came with it is kept."""
+        after = self._readers[self._readers.index(reader) + 1 :] if reader in self._readers else ()
+        reader.dispose()
+        with self._mutex:
+            if not (self._inbox and isinstance(first := self._inbox[0], _End) and first.early):
+                self._inbox.appendleft(list(rest))
+        _Group(list(after)).next(item)
 
     def _trim(self, history: int) -> None:
         with self._mutex:

@@ -93,7 +93,7 @@ def chunk_of(data: JsonObject) -> Chunk:
 
 
 def validate(cls: type[BaseChunk], data: JsonObject) -> BaseChunk:
-    return cast("Any", cls).__pydantic_validator__.validate_python(data)
+    return cast("Any", cls).__pydantic_validator__.validate_python(data, by_alias=True, by_name=False)
 
 
 def class_of(name: str) -> type[BaseChunk]:

@@ -47,6 +47,9 @@ def _wire(piece: Wire) -> Json:
         for alias, name in fields_of(cls).items()
         if (value := getattr(piece, name)) is not None or alias in required
     }
+    if cls.__name__ == "ToolCallPayload" and "args" in piece.extra:  # made of the text that stands there
+        data.pop("argsText", None)
+        data.pop("argsError", None)
     data.update(piece.extra)
     return data
 

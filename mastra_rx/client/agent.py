@@ -9,6 +9,7 @@ from urllib.parse import quote
 from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
+from ..network_output import NetworkRunOutput
 from ..output import MastraModelOutput
 from ..schema import schema_of
 from ..view import View
@@ -147,10 +148,10 @@ class Agent:
         path = f"{self._path}/stream-until-idle"
         return self._output(path, body, schema, error_strategy, fallback, include_raw, history, client_tools)
 
-    def network(self, messages: Messages, *, history: int | None = None, **options: Any) -> MastraModelOutput[Any]:
+    def network(self, messages: Messages, *, history: int | None = None, **options: Any) -> NetworkRunOutput:
         """Run the agent as a network that routes between agents, workflows and tools. Options as in `stream`."""
-        body = self._body(messages, None, "strict", None, False, options)
-        return self._output(f"{self._path}/network", body, history=history)
+        call = Call(f"{self._path}/network", self._body(messages, None, "strict", None, False, options))
+        return NetworkRunOutput(source(lambda: read(self._http, call)), history=history)
 
     # ---- a run that waits --------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 from reactivex import Observable, abc
 from typing_extensions import TypeVar
 
+from ..chunks.parse import parse_chunk
 from ..errors import AgentError, StreamDisposed, StreamInterrupted
 from .agent_error import agent_error
 from .object_result import ObjectOutcome, ObjectReducer
@@ -34,10 +35,12 @@ if TYPE_CHECKING:
         ToolCallSuspendedChunk,
         ToolResultChunk,
         TripwireChunk,
+        UnknownChunk,
         WorkflowFinishChunk,
     )
 
 T = TypeVar("T", default=Any)
+R = TypeVar("R")
 
 Status = Literal["running", "success", "failed", "canceled", "suspended"]
 
@@ -156,6 +159,7 @@ class RunReducer:
             "tripwire": self._tripped,
             "goal": self._goal,
             "raw": self._raw,
+            "unknown": self._misfit,
             "workflow-finish": self._workflow_end,
             "network-execution-event-finish": self._network_end,
         }
@@ -165,6 +169,16 @@ class RunReducer:
             several = [part[kind] for part in passing if kind in part]
             handlers[kind] = several[0] if kind in _RETURN_THE_CHUNK and len(several) == 1 else _passing(several)
         return {**handlers, **own}
+
+    def _misfit(self, chunk: UnknownChunk) -> Chunk:
+        """A chunk that does not fit its type ends the run all the same, if that is what the type says."""
+        raw = chunk.raw
+        ends: dict[str, Any] = {"finish": {}, "abort": {}, "tripwire": {}}
+        ends["error"] = {"error": raw.get("error", raw.get("payload"))}
+        kind = chunk.wire_type
+        if kind in ends:
+            self._handlers[kind](parse_chunk({"type": kind, "payload": ends[kind]}))
+        return chunk
 
     def _start(self, chunk: Chunk) -> Chunk:
         self._in_turn = True
@@ -391,6 +405,21 @@ def _nothing() -> None:
     pass
 
 
+def text() -> Operator[str]:
+    """The answer, when the run is complete: the last step's text when tools were used, else all; of all turns (D12).
+
+        --text-delta("Let me see")--tool-call--step-finish--text-delta("21 degrees")--finish-|
+        [                                      text()                                        ]
+        --------------------------------------------------------------------------------------("21 degrees")-|
+
+    >>> import mastra_rx as mx
+    >>> from mastra_rx import operators as ops
+    >>> mx.as_view(mx.from_jsonl(mx.recording("tools")).pipe(ops.text())).run()
+    'It is 21.5 degrees.'
+    """
+    return _reduced(lambda run: run.text)
+
+
 def full_output() -> Operator[FullOutput[Any]]:
     """The whole run as one value, when it is complete; a run that failed gives it too, with `error` set.
 
@@ -404,15 +433,16 @@ def full_output() -> Operator[FullOutput[Any]]:
     >>> full.text, full.usage.total_tokens
     ('It is 21.5 degrees.', 51)
     """
+    return _reduced(lambda run: run.full(None))
 
-    def apply(source: Observable[Chunk]) -> Observable[FullOutput[Any]]:
-        def subscribe(
-            observer: abc.ObserverBase[FullOutput[Any]], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
+
+def _reduced(result: Callable[[RunReducer], R]) -> Operator[R]:
+    def apply(source: Observable[Chunk]) -> Observable[R]:
+        def subscribe(observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
             run = RunReducer()
 
             def complete() -> None:
-                observer.on_next(run.result(object=run.object_outcome().value))
+                observer.on_next(result(run))
                 observer.on_completed()
 
             return source.subscribe(run.feed, observer.on_error, complete, scheduler=scheduler)

@@ -45,7 +45,7 @@ class ObjectText:
             return NOTHING
         self._version = version
         state = self._state()
-        if state is NOTHING or (self._schema.kind != "object" and state == self._last):
+        if state is NOTHING or (self._schema.kind != "object" and _equal(state, self._last)):
             return NOTHING
         self._last = state
         return state
@@ -92,6 +92,13 @@ class ObjectText:
     def all_elements(self, start: int) -> list[Any]:
         """The elements when no more text comes: an open last one counts as it is."""
         return [] if self.error is not None else self.elements_of(self._parser.value)[start:]
+
+
+def _equal(state: Any, last: Any) -> bool:
+    try:
+        return state == last
+    except RecursionError:  # too deep to compare: something has changed, or there would be no new version
+        return False
 
 
 def read_object(schema: Schema[Any], text: str, reason: str | None) -> Any:

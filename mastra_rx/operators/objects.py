@@ -154,7 +154,7 @@ def objects(schema: Any = None) -> Operator[Any]:
     [{}, {'n': 1}, {'n': 12}]
     """
     known = None if schema is None else schema_of(schema)
-    return operator(lambda emit: ObjectStream(emit, known), at_end=lambda feed: feed.end)
+    return operator(lambda emit: ObjectStream(emit, known), at_end=lambda feed: feed.end, at_failure=lambda feed: feed.end)
 
 
 def elements(schema: Any = None, *, error_strategy: ErrorStrategy = "strict") -> Operator[Any]:

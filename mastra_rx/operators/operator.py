@@ -21,6 +21,7 @@ Emit = Callable[[T], None]
 def operator(
     feeding: Callable[[Emit[T]], Callable[[Chunk], Any]],
     at_end: Callable[[Any], Callable[[], Any]] | None = None,
+    at_failure: Callable[[Any], Callable[[], Any]] | None = None,
 ) -> Operator[T]:
     """An operator of a function that makes, for each subscription, what is called with every chunk.
 
@@ -48,7 +49,12 @@ def operator(
                 except Exception as error:
                     observer.on_error(error)
 
-            return source.subscribe(on_next, observer.on_error, complete, scheduler=scheduler)
+            def fail(error: Exception) -> None:
+                if at_failure is not None:
+                    at_failure(feed)()
+                observer.on_error(error)
+
+            return source.subscribe(on_next, fail, complete, scheduler=scheduler)
 
         return Observable(subscribe)
 

@@ -117,6 +117,27 @@ class StepReducer:
             part.drop()
 
     @property
+    def current(self) -> Step | None:
+        """The step that runs, as far as it came; None between steps."""
+        if not self.in_step:
+            return None
+        return Step(
+            step_type="tool-result" if self.steps else "initial",
+            text=self.text.of_step,
+            tool_calls=self.tool_calls.of_step,
+            tool_results=self.tool_results.of_step,
+            sources=self.sources.of_step,
+            files=self.files.of_step,
+            reasoning=self.reasoning.step_text,
+            reasoning_parts=self.reasoning.step_parts,
+            finish_reason=None,
+            usage=Usage(),
+            warnings=[],
+            request={},
+            response={},
+        )
+
+    @property
     def _parts(self) -> list[TextReducer | ReasoningReducer | ToolCallReducer | Collector[Any]]:
         return [self.text, self.reasoning, self.tool_calls, self.tool_results, self.sources, self.files]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactivex import Observable, abc
 
-from .operator import Operator
+from .operator import Emit, Operator, operator
 
 if TYPE_CHECKING:
     from ..chunks import Chunk, TextDeltaChunk
@@ -80,6 +80,19 @@ def reasoning_deltas() -> Operator[str]:
     --"Hm"----------------------------------------------|
     """
     return _deltas("reasoning-delta")
+
+
+def routing_text() -> Operator[str]:
+    """The pieces of what a network's routing agent answers by itself, as they come."""
+
+    def feeding(emit: Emit[str]) -> Callable[[Chunk], Any]:
+        def feed(chunk: Chunk) -> None:
+            if chunk.type == "routing-agent-text-delta":
+                emit(chunk.payload.text)
+
+        return feed
+
+    return operator(feeding)
 
 
 def _deltas(kind: str) -> Operator[str]:

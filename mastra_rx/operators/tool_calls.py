@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..chunks.base import wire_name
 from ..chunks.hot import make_tool_call
 from ..chunks.parse import read_json
 from ..errors import ChunkDecodeError
@@ -87,9 +88,7 @@ class ToolCallReducer(Reducer):
         if known is None:
             self._calls[key] = self._step_calls[key] = call
             return True
-        self._calls[key] = call = _filled_in(known, call)
-        if key in self._step_calls:
-            self._step_calls[key] = call
+        _fill_in(known, call)
         return False
 
     @property
@@ -123,7 +122,8 @@ def _synthetic_call(
     return make_tool_call(end.run_id, end.from_, payload)
 
 
-def _filled_in(known: ToolCallChunk, more: ToolCallChunk) -> ToolCallChunk:
+def _fill_in(known: ToolCallChunk, more: ToolCallChunk) -> None:
+    """In place, as in Mastra 1.71.0: the chunk is in the log and in every view, and the repeated call is shown to none."""
     old, new = known.payload, more.payload
     changes: dict[str, Any] = {}
     if not (isinstance(old.args, dict | list) and old.args) and not isinstance(old.args, str) and new.args:
@@ -132,7 +132,9 @@ def _filled_in(known: ToolCallChunk, more: ToolCallChunk) -> ToolCallChunk:
     for name in ("provider_metadata", "dynamic", "observability"):
         if getattr(old, name) is None and getattr(new, name) is not None:
             changes[name] = getattr(new, name)
-    return known.__replace__(payload=old.__replace__(**changes)) if changes else known
+    rest = {key: value for key, value in old.extra.items() if key not in {wire_name(name) for name in changes}}
+    if changes:
+        old.__setstate__({**changes, "_extra": rest or None})
 
 
 def tool_calls() -> Operator[list[ToolCallChunk]]:

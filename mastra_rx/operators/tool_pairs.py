@@ -76,7 +76,7 @@ class _Open:
         return ToolPair(
             self.tool_call_id,
             self.tool_name,
-            self.args,
+            self.args if self.call is None else self.call.payload.args,  # which a repeated call may have filled in
             self.state,
             self.result,
             self.error,
@@ -119,6 +119,12 @@ class ToolPairReducer:
         elif call is not None and known.call is None:
             known.call = call
             known.args = payload.args
+
+    def repeated(self, call: ToolCallChunk) -> None:
+        """A call that is known came again: the one that says more is the call."""
+        known = self._open.get((call.run_id, call.payload.tool_call_id))
+        if known is not None and known.call is not None and (call.payload.args or not known.call.payload.args):
+            known.call = call
 
     def result(self, chunk: ToolResultChunk) -> None:
         payload = chunk.payload
@@ -247,6 +253,8 @@ class _PairFeed:
     def __call__(self, chunk: Chunk) -> None:
         known = self._calls.get(chunk.type)
         passed = chunk if known is None else known(chunk)
+        if passed is None:
+            self.pairs.repeated(cast("ToolCallChunk", chunk))
         for one in passed if isinstance(passed, list) else [passed]:
             handler = None if one is None else self._handlers.get(one.type)
             if handler is not None:

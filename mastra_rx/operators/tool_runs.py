@@ -148,6 +148,9 @@ class ToolRunReducer:
         self._calls.start(chunk)
         payload = chunk.payload
         key = (chunk.run_id, payload.tool_call_id)
+        known = self._runs.get(key)
+        if known is not None and known.state != "input-streaming":
+            return  # the call is made already, to say so again could make it run again
         live = self._streaming.setdefault(key, _Live([]))
         self._put(
             key,
@@ -177,6 +180,8 @@ class ToolRunReducer:
         key = (chunk.run_id, chunk.payload.tool_call_id)
         if new or self._runs[key].state == "input-streaming":
             self._called(chunk)
+        else:
+            self._pairs.repeated(chunk)
 
     def _called(self, call: ToolCallChunk) -> None:
         payload = call.payload
@@ -220,9 +225,10 @@ class ToolRunReducer:
         if state == "unresolved" and known is not None and known.state in ("approval-requested", "suspended"):
             return  # it goes on waiting, in another stream
         changes: dict[str, Any] = {"tool_name": pair.tool_name, "state": state, "result": pair.result}
-        if pair.error is not None or known is None or known.error is None:
+        known_args = pair.args is not None  # a repeated call may have told what could not be parsed
+        if pair.error is not None or known is None or known.error is None or known_args:
             changes["error"] = pair.error
-        if known is None or not isinstance(known.input, Arguments) or known.state == "input-streaming":
+        if known is None or not isinstance(known.input, Arguments) or known.state == "input-streaming" or known_args:
             changes["input"] = pair.args
         self._put(key, **changes)
 

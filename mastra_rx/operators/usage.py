@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -103,10 +104,10 @@ def _number(value: Any) -> Number | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return value
+        return value if math.isfinite(value) else None
     if isinstance(value, str):
         try:
-            return int(value) if value.strip().lstrip("+-").isdigit() else float(value)
+            return int(value) if value.strip().lstrip("+-").isdigit() else _number(float(value))
         except ValueError:
             return None
     return _number(_nested(value, "total")) if isinstance(value, dict) else None

@@ -9,5 +9,6 @@ record          writes a recording
 from .byte_stream import from_bytes
 from .iterables import from_chunks
 from .jsonl import from_jsonl, record
+from .until_idle import until_idle
 
-__all__ = ["from_bytes", "from_chunks", "from_jsonl", "record"]
+__all__ = ["from_bytes", "from_chunks", "from_jsonl", "record", "until_idle"]

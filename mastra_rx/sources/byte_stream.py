@@ -10,7 +10,7 @@ from reactivex import Observable, abc
 from ..chunks.decode import Decoder
 from ..errors import ChunkDecodeError, StreamInterrupted
 from ..shared_stream import Connection, Sink
-from .framing import Framing, FramingName, Lines, framing
+from .framing import Detected, Framing, FramingName, Lines, framing
 from .source import Running, Source, Stepped, aclose_quietly, close_quietly, source_error
 
 if TYPE_CHECKING:
@@ -111,8 +111,17 @@ class ByteDecoder:
                 raise StreamInterrupted(f"the stream broke off in the middle of a chunk ({error})") from error
             raise
         into += self._decoder.end()
-        if self._must_end and not self._ended and not self.done and self._count and not self._is_lines:
+        if self._must_end and not self._ended and not self.done and self._is_known and not self._is_lines:
             raise StreamInterrupted("the stream broke off: neither [DONE] nor a chunk that ends a run came")
+
+    @property
+    def _is_known(self) -> bool:
+        """How the bytes are framed; where nothing came and nobody said, they are of no kind."""
+        return not isinstance(self.framing, Detected) or self.framing.is_known
+
+    def give_up(self) -> list[Chunk]:
+        """The bytes failed: what was held back."""
+        return self._decoder.end()
 
     @property
     def _is_lines(self) -> bool:
@@ -124,7 +133,7 @@ class ByteDecoder:
             self._decoder.decode_into(into, self._unwrapped(texts), self._count, self.framing.place)
         finally:
             self._count += len(texts)
-            if self._must_end and any(chunk.type in ENDINGS for chunk in into[start:]):
+            if self._must_end and any(getattr(chunk, "wire_type", chunk.type) in ENDINGS for chunk in into[start:]):
                 self._ended = True
 
     def _unwrapped(self, texts: list[bytes]) -> Iterable[Wirelike]:
@@ -143,6 +152,9 @@ def batches(source: Iterable[bytes], make_decoder: Callable[[], ByteDecoder]) ->
             if decoder.done:
                 return
         yield from _fed(lambda _, into: decoder.end(into), b"")
+    except Exception:
+        yield decoder.give_up()
+        raise
     finally:
         close_quietly(source)
 
@@ -157,6 +169,9 @@ async def async_batches(source: AsyncIterable[bytes], decoder: ByteDecoder) -> A
                 return
         for batch in _fed(lambda _, into: decoder.end(into), b""):
             yield batch
+    except Exception:
+        yield decoder.give_up()
+        raise
     finally:
         await aclose_quietly(source)
 
@@ -234,5 +249,6 @@ class _Subscribed(Connection):
         if error is None:
             self._sink.close()
         else:
+            self._sink.push(self._decoder.give_up())
             self._sink.fail(error)
         self.dispose()

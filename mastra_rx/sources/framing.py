@@ -10,8 +10,9 @@ Work is in proportion to the bytes, also if they come one by one.
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 from ..errors import ChunkDecodeError
 
@@ -192,10 +193,23 @@ class Events:
         event, self._event = self._event, b""
         if data == b"[DONE]":
             self.done = True
-        elif event == b"error" and b'"type"' not in data:
-            texts.append(b'{"type":"error","payload":{"error":' + (data or b"null") + b"}}")
+        elif event == b"error":
+            texts.append(_error_chunk(data))
         elif data:
             texts.append(data)
+
+
+def _error_chunk(data: bytes) -> bytes:
+    """The data of an event named `error`, if it is a chunk; else an `error` chunk of whatever it says."""
+    try:
+        value: Any = json.loads(data or b"null")
+    except ValueError:
+        value = data.decode("utf-8", "replace")
+    if isinstance(value, dict):
+        if "payload" in value:
+            return data
+        value = cast("dict[str, Any]", value).get("error", cast("Any", value))
+    return json.dumps({"type": "error", "payload": {"error": value}}).encode()
 
 
 _SSE_START = re.compile(rb"(data|event|id|retry)?:|(data|event|id|retry)[\r\n]")
@@ -212,6 +226,10 @@ class Detected:
     @property
     def place(self) -> str:
         return "chunk" if self._found is None else self._found.place
+
+    @property
+    def is_known(self) -> bool:
+        return self._found is not None
 
     @property
     def done(self) -> bool:

@@ -65,6 +65,9 @@ def _batches(source: Iterable[Wirelike]) -> Iterator[Sequence[Chunk]]:
             count += len(items)
             yield chunks
         yield decoder.end()
+    except Exception:
+        yield decoder.end()
+        raise
     finally:
         close_quietly(source)
 
@@ -88,6 +91,9 @@ async def _async_batches(source: AsyncIterable[Wirelike]) -> AsyncIterator[Seque
             yield decoder.decode((item,), count)
             count += 1
         yield decoder.end()
+    except Exception:
+        yield decoder.end()
+        raise
     finally:
         await aclose_quietly(source)
 
@@ -100,7 +106,10 @@ class _Subscribed(Connection):
         self._sink = sink
         self._count = 0
         self._subscription: abc.DisposableBase | None = None
+        self._over = False
         self._subscription = source.subscribe(self._next, self._fail, self._complete, scheduler=scheduler)
+        if self._over:
+            self.dispose()
 
     def step(self) -> bool:
         return False
@@ -113,6 +122,8 @@ class _Subscribed(Connection):
         try:
             chunks = self._decoder.decode((item,), self._count)
         except Exception as error:
+            self._over = True
+            self._sink.push(self._decoder.end())
             self._sink.fail(source_error(error))
             self.dispose()
             return
@@ -120,6 +131,7 @@ class _Subscribed(Connection):
         self._sink.push(chunks)
 
     def _fail(self, error: object) -> None:
+        self._sink.push(self._decoder.end())
         self._sink.fail(source_error(error) if isinstance(error, Exception) else SourceError(str(error)))
 
     def _complete(self) -> None:

@@ -121,7 +121,7 @@ def _batches(path: Recording, skip: bool) -> Iterator[Sequence[Chunk]]:
         try:
             _decode(decoder, chunks, lines, number, skip)
         except ChunkDecodeError:
-            yield chunks
+            yield chunks + decoder.end()
             raise
         number += len(lines)
         yield chunks
@@ -145,7 +145,7 @@ def _lines(path: Recording) -> Iterator[Sequence[bytes]]:
     framing = Lines()
     for block in _blocks(path):
         lines = framing.feed(block)
-        yield [_without_time(line) for line in lines] if _TIME_KEY in block else lines
+        yield [_without_time(line) for line in lines]
     yield [_without_time(line) for line in framing.end()]
 
 
@@ -153,7 +153,7 @@ _TIME_KEY = f'"{TIME}"'.encode()
 
 
 def _without_time(line: bytes) -> bytes:
-    return _timed(line)[1]
+    return _timed(line)[1] if _TIME_KEY in line else line
 
 
 _LAST_KEY = re.compile(rb',\s*"%b"\s*:\s*([0-9.]+)\s*}\s*$' % TIME.encode())

@@ -100,7 +100,9 @@ class Stepped(Generic[T]):
             self._over = True
             self._sink.fail(source_error(error))
         else:
-            if batch:
+            if self._over:  # disposed by another thread, which could not close what was running here
+                close_quietly(self._batches)
+            elif batch:
                 self._sink.push(batch)
         return not self._over
 
@@ -116,7 +118,7 @@ class Running(Generic[T]):
         self._batches = batches
         self._sink = sink
         self._loop = loop_here()
-        self._disposed = False
+        self._disposed = self._closing = False
         self._task: asyncio.Task[None] | None = None
         if _is_running_here(self._loop):
             self._start()
@@ -140,7 +142,8 @@ class Running(Generic[T]):
             self._task = self._loop.create_task(self._read(), name="mastra_rx source")
 
     def _cancel(self) -> None:
-        if self._task is not None:
+        """Not from inside the task, nor while it closes the source: that would cancel the source's own clean-up."""
+        if self._task is not None and not self._closing and self._task is not asyncio.current_task():
             self._task.cancel()
 
     async def _read(self) -> None:
@@ -148,10 +151,10 @@ class Running(Generic[T]):
         try:
             batches = self._batches()
             async for batch in batches:
+                if batch and not self._disposed:
+                    self._sink.push(batch)
                 if self._disposed:
                     return
-                if batch:
-                    self._sink.push(batch)
         except asyncio.CancelledError:
             if not self._disposed:
                 self._sink.fail(StreamInterrupted("the event loop that read the source was stopped"))
@@ -161,6 +164,7 @@ class Running(Generic[T]):
         else:
             self._sink.close()
         finally:
+            self._closing = True
             await aclose_quietly(batches)
 
 
