@@ -201,6 +201,7 @@ class SharedStream(Observable[T], Generic[T]):
         turns: abc.SchedulerBase = CurrentThreadScheduler.singleton()
         if scheduler is not None and not isinstance(scheduler, TrampolineScheduler | ImmediateScheduler):
             turns = scheduler  # it runs what subscribes, so it has to run what comes after that
+            self._open_once(scheduler)  # a source that runs by itself is not to be missed until then
 
         def let_in(_: abc.SchedulerBase, rounds: Any = None) -> None:
             if rounds and me in self._entering:
@@ -279,6 +280,12 @@ class SharedStream(Observable[T], Generic[T]):
                 return
 
     def _connect(self, scheduler: abc.SchedulerBase | None) -> None:
+        self._open_once(scheduler)
+        self._deliver_if_idle()
+        if self._connection is not None and self._end is None:
+            self._drive(scheduler)
+
+    def _open_once(self, scheduler: abc.SchedulerBase | None) -> None:
         with self._mutex:
             first = not self._connecting and self._end is None
             self._connecting = True
@@ -287,9 +294,6 @@ class SharedStream(Observable[T], Generic[T]):
                 self._open(scheduler)
             except Exception as error:
                 self.fail(error)
-        self._deliver_if_idle()
-        if self._connection is not None and self._end is None:
-            self._drive(scheduler)
 
     def _open(self, scheduler: abc.SchedulerBase | None) -> None:
         source = self._source

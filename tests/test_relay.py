@@ -322,7 +322,7 @@ def test_a_reader_that_falls_behind_more_than_once_still_counts_right() -> None:
     """A gap says how many chunks are missing from where the reader stands."""
     chunks = [mx.parse_chunk(text(str(number))) for number in range(3)]
     stream = [mx.HistoryGap(missed=5), chunks[0], mx.HistoryGap(missed=2), chunks[1], chunks[2]]
-    output: Any = SimpleNamespace(full_stream=mx.as_view(rx.from_iterable(stream)), is_over=True, run_id="r")
+    output: Any = SimpleNamespace(full_stream=mx.as_view(rx.from_iterable(stream)), is_over=True, run_id="r", settled=SimpleNamespace(error=None))
     assert [number for number, _ in events(b"".join(mx.relay.sse(output)))] == [5, 8, 9, None]
 
 
