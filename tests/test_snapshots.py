@@ -242,7 +242,7 @@ class Recipe(BaseModel):
 
 
 def test_an_object_grows_and_each_state_stays() -> None:
-    pieces = ['{"name": "Soup", "st', 'eps": ["boil', '", "serve"]', "}"]
+    pieces = ['{"name": "Soup"', ', "st', 'eps": ["boil', '", "serve"]', "}"]
     found = snapshots_of(*[text(piece) for piece in pieces], finish(), schema=Recipe)
     grown = [snapshot.object for snapshot in found if snapshot.object is not None]
     assert grown[0] == {"name": "Soup"}
