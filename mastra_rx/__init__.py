@@ -31,6 +31,7 @@ from .errors import (
     StreamDisposed,
     StreamInterrupted,
 )
+from .network_output import NetworkRunOutput
 from .operators.background_tasks import BackgroundTask
 from .operators.evaluations import Evaluation
 from .operators.full_output import FullOutput, Tripwire
@@ -44,7 +45,6 @@ from .operators.tool_runs import ToolRun
 from .operators.usage import Usage
 from .operators.usage_tree import UsageNode
 from .operators.workflow import WorkflowStep
-from .network_output import NetworkRunOutput
 from .output import MastraModelOutput, NestedOutput
 from .recordings import recording
 from .shared_stream import SharedStream
@@ -53,9 +53,9 @@ from .view import View, as_view
 from .workflow_output import WorkflowRunOutput
 
 if TYPE_CHECKING:
+    from . import jupyter, relay
     from .chunks import *  # noqa: F403  # every chunk class, by its name
     from .chunks import Chunk
-    from . import jupyter, relay
     from .client import MastraClient
 
 

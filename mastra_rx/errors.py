@@ -132,7 +132,7 @@ class OutputValidationError(MastraRxError, ValueError):
 
 
 class PartialJSONError(MastraRxError, ValueError):
-    """The text is not JSON, and not the beginning of JSON. `offset` counts characters from 0, `line` and `column` from 1."""
+    """The text is not JSON, nor the beginning of it. `offset` counts characters from 0, `line` and `column` from 1."""
 
     def __init__(self, reason: str, *, offset: int, line: int, column: int) -> None:
         super().__init__(f"{reason} at line {line}, column {column} (offset {offset})")

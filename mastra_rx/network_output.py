@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import operators as ops
 from .operators.network import NetworkFullOutput, NetworkReducer, NetworkStatus, RoutingDecision
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
     from .operators.usage import Usage
     from .sources.iterables import Chunks
 
+V = TypeVar("V")
+
 
 class NetworkRunOutput(RunOutput[NetworkFullOutput]):
     """Every view of a network's run, from one subscription to its source.
 
-    `source` and `history` as for `MastraModelOutput`. Values settle when the stream ends; those of a run that failed raise
-    `AgentError`.
+    `source` and `history` as for `MastraModelOutput`. Values settle when the stream ends; those of a run that failed
+    raise `AgentError`.
     """
 
     def __init__(self, source: Chunks, *, history: int | None = None) -> None:
@@ -61,8 +64,8 @@ class NetworkRunOutput(RunOutput[NetworkFullOutput]):
         """Why the run failed, as soon as that is known."""
         return self._run.failure or (None if self._outcome is None else self._outcome.error)
 
-    def _settled_value(self, name: str, project: Any) -> View[Any]:
-        def get(outcome: Outcome[NetworkFullOutput]) -> Any:
+    def _settled_value(self, name: str, project: Callable[[NetworkFullOutput], V]) -> View[V]:
+        def get(outcome: Outcome[NetworkFullOutput]) -> V:
             error = outcome.error or self._run.failure
             if error is not None:
                 raise error

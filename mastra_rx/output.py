@@ -86,7 +86,9 @@ class MastraModelOutput(RunOutput[FullOutput[T]], Generic[T]):
         """The pieces of text, of all steps. With the schema of an array: JSON text, a complete element a piece (D3)."""
         schema = self._schema
         if schema is not None and schema.kind == "array":
-            return self._streamed("text_stream", operator(lambda emit: ArrayText(emit, schema), at_end=lambda feed: feed.end))
+            return self._streamed(
+                "text_stream", operator(lambda emit: ArrayText(emit, schema), at_end=lambda feed: feed.end)
+            )
         return self._streamed("text_stream", ops.text_deltas())
 
     @cached_property

@@ -54,8 +54,8 @@ class PartialJSON:
     `strict=True` it takes nothing but JSON. `max_depth` bounds how deep the value may nest; the parser itself does not
     recurse and takes any depth.
 
-    Text that is not JSON raises `PartialJSONError`, with the position; the value stays what it was. A trailing comma, and
-    text after the value, are forgiven.
+    Text that is not JSON raises `PartialJSONError`, with the position; the value stays what it was. A trailing comma,
+    and text after the value, are forgiven.
 
     >>> parser = PartialJSON()
     >>> parser.push('{"a": [1, 2')
@@ -320,7 +320,7 @@ class _Core:
             return False
         return key == (len(frame.container) if isinstance(frame.container, list) else frame.key)
 
-    # ---- states: each reads from `index` on and gives the index where it stopped --------------------------------------
+    # ---- states: each reads from `index` on and gives the index where it stopped -------------------------------------
 
     def _value(self, text: str, index: int) -> int:
         index = _space(text, index).end()  # type: ignore[union-attr]
@@ -500,10 +500,9 @@ class _Core:
             self._show_number(self.offset + stop)
             whole = self._text()
             match = _number(whole)
-            if match is None or match.end() != len(whole):
-                if self._stack or match is None:
-                    at = len(whole) if match is None else match.end()
-                    raise _Mistake(f"not a number: {whole}", self.offset + stop - len(whole) + at)
+            if match is None or (match.end() != len(whole) and self._stack):
+                at = len(whole) if match is None else match.end()
+                raise _Mistake(f"not a number: {whole}", self.offset + stop - len(whole) + at)
             self._pieces, self._joined = [], []
             self._length = self._weighed = 0
             number, self._scalar = self._scalar, _NOTHING
@@ -602,7 +601,7 @@ def _walk(value: Json, path: Path) -> Json:
     return value
 
 
-# ---- what models write around JSON ------------------------------------------------------------------------------------
+# ---- what models write around JSON -----------------------------------------------------------------------------------
 
 _FENCE = "```json"
 _MESSAGE = "<|message|>"

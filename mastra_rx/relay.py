@@ -5,8 +5,8 @@
         events = mx.relay.sse(output, last_event_id=request.headers.get("last-event-id"))
         return StreamingResponse(events, media_type="text/event-stream")
 
-Any number of clients read one output: a late one gets the run from the start, one that comes again goes on after the last
-event it had, one that leaves disturbs nobody.
+Any number of clients read one output: a late one gets the run from the start, one that comes again goes on after the
+last event it had, one that leaves disturbs nobody.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What every output is: one shared stream of chunks, one reduction, and an outcome that is settled once.
 
-    source -> reducer.feed -> shared stream -> operators -> streams
-                  |
-                  +-> settled -> values
+source -> reducer.feed -> shared stream -> operators -> streams
+              |
+              +-> settled -> values
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ import logging
 from collections.abc import Callable
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.subject import AsyncSubject
-from typing_extensions import Self
 
 from .errors import MastraRxError, StreamDisposed, StreamInterrupted
 from .operators.operator import Operator
@@ -30,11 +29,12 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 F = TypeVar("F")
+F_co = TypeVar("F_co", covariant=True)
 
 log = logging.getLogger("mastra_rx")
 
 
-class Run(Protocol[F]):
+class Run(Protocol[F_co]):
     """The reduction of a run."""
 
     @property
@@ -58,7 +58,7 @@ class Run(Protocol[F]):
         """The stream ended before the run did."""
         ...
 
-    def full(self, error: Exception | None) -> F:
+    def full(self, error: Exception | None) -> F_co:
         """Everything so far, as one immutable value."""
         ...
 
@@ -121,6 +121,12 @@ class RunOutput(Generic[F]):
         Settled(self, consumed).subscribe(scheduler=here())
         self._stream.subscribe(_ignore, complete, complete, scheduler=here())
         return View(done, "consume_stream()")
+
+    def _repr_html_(self) -> str:
+        """What has come so far as a timeline, in Jupyter; looking at it starts nothing."""
+        from .timeline import timeline_svg
+
+        return timeline_svg(self._stream.so_far)
 
     def dispose(self) -> None:
         """Stop the run: the source is closed, streams complete, values that are not settled raise `StreamDisposed`."""
@@ -193,6 +199,8 @@ class RunOutput(Generic[F]):
         if error is not None:
             self._reduction.stop(error)
         self._outcome = self._make_outcome(error)
+        if error is not None:
+            _ = self._outcome.full  # gives the error its `partial`, for readers of streams too
 
 
 class Outcome(Generic[F]):

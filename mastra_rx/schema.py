@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from functools import cached_property
 from typing import Annotated, Any, Generic, Literal, TypeVar, cast, get_args, get_origin
-
 from urllib.parse import unquote
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -112,15 +111,15 @@ class _JsonSchema(Schema[Any]):
 
     @cached_property
     def _validator(self) -> Any:
-        import jsonschema
+        from jsonschema import Draft202012Validator, exceptions, validators
 
         root = dict(self._root)
-        cls = jsonschema.validators.validator_for(root, default=jsonschema.Draft202012Validator)
+        cls = validators.validator_for(root, default=Draft202012Validator)
         try:
             cls.check_schema(root)
-        except jsonschema.SchemaError as error:
+        except exceptions.SchemaError as error:
             raise SchemaError(f"not a JSON schema: {error.message} (at {error.json_path})") from error
-        validator = cls(root, format_checker=cls.FORMAT_CHECKER)
+        validator: Any = cls(root, format_checker=cls.FORMAT_CHECKER)
         return validator if self._schema is self._root else validator.evolve(schema=self._schema)
 
     def check(self) -> None:
@@ -133,7 +132,7 @@ class _JsonSchema(Schema[Any]):
 
     def validate(self, value: Any) -> Any:
         """As Mastra's validators do: defaults are filled in, and keys left out that the schema does not allow."""
-        import jsonschema
+        from referencing.exceptions import Unresolvable
 
         try:
             value = _prepared(value, self._schema, self._root)
@@ -143,7 +142,7 @@ class _JsonSchema(Schema[Any]):
             )
         except RecursionError as error:
             raise _misfit(value, ["root: nested too deep"]) from error
-        except jsonschema.exceptions._WrappedReferencingError as error:
+        except Unresolvable as error:
             raise SchemaError(f"the schema cannot be followed: {error}") from error
         if errors:
             raise _misfit(value, [f"{_path(error.absolute_path)}: {error.message}" for error in errors])
@@ -166,7 +165,8 @@ def schema_of(spec: Any) -> Schema[Any]:
         schema.check()
         return schema
     if isinstance(spec, TypeAdapter):
-        return _TypeSchema(cast("TypeAdapter[Any]", spec), getattr(spec, "_type", None))
+        adapter = cast("TypeAdapter[Any]", spec)
+        return _TypeSchema(adapter, getattr(adapter, "_type", None))
     if isinstance(spec, str | bytes | int | float | list | BaseModel) or inspect.isroutine(spec):
         raise SchemaError(f"a schema is a type, a TypeAdapter or a JSON schema as a dict, not {spec!r}")
     try:
@@ -183,7 +183,8 @@ def resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str,
     while isinstance(ref := schema.get("$ref"), str) and ref.startswith("#") and seen < 32:
         target: Any = root
         for part in ref.lstrip("#/").split("/") if ref != "#" else ():
-            target = target.get(part.replace("~1", "/").replace("~0", "~"), {}) if isinstance(target, Mapping) else {}
+            inside: Mapping[str, Any] = cast("Mapping[str, Any]", target) if isinstance(target, Mapping) else {}
+            target = inside.get(part.replace("~1", "/").replace("~0", "~"), {})
         schema, seen = cast("Mapping[str, Any]", target if isinstance(target, Mapping) else {}), seen + 1
     return schema
 
@@ -204,11 +205,11 @@ def _references(schema: Any) -> Iterator[str]:
 def _points(ref: str, root: Any) -> bool:
     for part in unquote(ref[2:]).split("/"):
         part = part.replace("~1", "/").replace("~0", "~")
-        root = (
-            root[int(part)]
-            if isinstance(root, list) and part.isdigit() and int(part) < len(root)
-            else (root.get(part) if isinstance(root, Mapping) else None)
-        )
+        if isinstance(root, list):
+            items = cast("list[Any]", root)
+            root = items[int(part)] if part.isdigit() and int(part) < len(items) else None
+        else:
+            root = cast("Mapping[str, Any]", root).get(part) if isinstance(root, Mapping) else None
         if root is None:
             return False
     return True
@@ -233,7 +234,7 @@ def _prepared(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
         return [_prepared(item, schema["items"], root) for item in cast("list[Any]", value)]
     properties = schema.get("properties")
     if not isinstance(value, dict) or not isinstance(properties, Mapping):
-        return value
+        return cast("Any", value)
     known = cast("Mapping[str, Any]", properties)
     closed = schema.get("additionalProperties") is False and "patternProperties" not in schema
     kept = {
@@ -241,7 +242,11 @@ def _prepared(value: Any, schema: Any, root: Mapping[str, Any]) -> Any:
         for key, item in cast("dict[str, Any]", value).items()
         if key in known or not closed
     }
-    defaults = {key: part["default"] for key, part in known.items() if isinstance(part, Mapping) and "default" in part}
+    defaults: dict[str, Any] = {
+        key: cast("Mapping[str, Any]", part)["default"]
+        for key, part in known.items()
+        if isinstance(part, Mapping) and "default" in part
+    }
     return {**{key: deepcopy(default) for key, default in defaults.items() if key not in kept}, **kept}
 
 

@@ -6,8 +6,8 @@
 
 One subscription to the source, ever. What comes passes the stage (which may change, swallow or add items, and keeps
 whatever state it likes), is appended to the log, and goes to every reader. A reader that comes late first gets the log,
-so each sees every item from the first on, in one order, without gap or repeat. Waiters don't want the items, only to know
-when the outcome is settled; a late one is told at once, whatever the length of the log.
+so each sees every item from the first on, in one order, without gap or repeat. Waiters don't want the items, only to
+know when the outcome is settled; a late one is told at once, whatever the length of the log.
 
 Rules it holds, each with a test:
 
@@ -36,14 +36,16 @@ from reactivex.scheduler import CurrentThreadScheduler, ImmediateScheduler, Tram
 from .errors import BlockingCallError
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
 
 log = logging.getLogger("mastra_rx")
 
 
-class Sink(Protocol[T]):
+class Sink(Protocol[T_contra]):
     """Where a source puts what it has. Any thread may call; after `fail` or `close` nothing more is taken."""
 
-    def push(self, items: Sequence[T]) -> None:
+    def push(self, items: Sequence[T_contra]) -> None:
         """Items that came at once, in order."""
         ...
 
@@ -68,10 +70,10 @@ class Connection(Protocol):
         ...
 
 
-class Openable(Protocol[T]):
+class Openable(Protocol[T_co]):
     """A source that hands its items over in batches, and that can be driven step by step."""
 
-    def open(self, sink: Sink[T], scheduler: abc.SchedulerBase | None) -> Connection: ...
+    def open(self, sink: Sink[T_co], scheduler: abc.SchedulerBase | None) -> Connection: ...
 
 
 Stage = Callable[[T], "T | Sequence[T] | None"]
@@ -84,8 +86,9 @@ _ROUNDS = 3  # turns that readers wait for others that are about to subscribe wi
 class SharedStream(Observable[T], Generic[T]):
     """An `Observable` that connects to its source once and replays to all.
 
-    `source` is any Observable; an `Openable` one is asked for batches. `history` bounds how many items are kept for late
-    readers; one that comes too late first gets `gap(missed)`, if given. `on_end` is called once, before anybody is told.
+    `source` is any Observable; an `Openable` one is asked for batches. `history` bounds how many items are kept for
+    late readers; one that comes too late first gets `gap(missed)`, if given. `on_end` is called once, before anybody is
+    told.
     """
 
     isolates_faults = True

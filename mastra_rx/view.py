@@ -28,6 +28,7 @@ from reactivex.disposable import Disposable, SingleAssignmentDisposable
 from reactivex.scheduler import CurrentThreadScheduler
 from reactivex.scheduler.eventloop import AsyncIOScheduler
 from reactivex.scheduler.scheduler import Scheduler
+from reactivex.typing import AbsoluteTime, RelativeTime
 
 from .errors import BlockingCallError, NoValueError
 
@@ -148,7 +149,7 @@ class View(Observable[T_co], Generic[T_co]):
         For `for` and `async for`. Each turn waits until there is a value that was not given yet, and gives the newest;
         those in between are dropped. The last value before the end is always given.
         """
-        return Pulled(self, _Newest, f"{self._name}.latest()")
+        return Pulled(self, _Newest[T_co], f"{self._name}.latest()")
 
     def batches(self, seconds: float) -> Pulled[list[T_co]]:
         """Lists of what came, one every `seconds` at most, none empty: for writing to a slow place.
@@ -227,7 +228,7 @@ class _Guard(Disposable):
         else:
             set_subscription()
 
-    def on_next(self, value: Any) -> None:
+    def on_next(self, value: Any, /) -> None:
         if not self._stopped:
             try:
                 self.unguarded(value)
@@ -307,7 +308,7 @@ class _Last(Generic[T]):
         return NoValueError(f"{self._name} ended without a value; iterate it instead of asking for its last value")
 
 
-# ---- boxes: what waits between the stream and the one who pulls -------------------------------------------------------
+# ---- boxes: what waits between the stream and the one who pulls ------------------------------------------------------
 
 
 class _Box(Generic[T, T_co]):
@@ -510,12 +511,12 @@ class PullScheduler(Scheduler):
         return self._at(0.0, action, state)
 
     def schedule_relative(
-        self, duetime: abc.RelativeTime, action: abc.ScheduledAction[Any], state: Any = None
+        self, duetime: RelativeTime, action: abc.ScheduledAction[Any], state: Any = None
     ) -> abc.DisposableBase:
         return self._at(max(0.0, self.to_seconds(duetime)), action, state)
 
     def schedule_absolute(
-        self, duetime: abc.AbsoluteTime, action: abc.ScheduledAction[Any], state: Any = None
+        self, duetime: AbsoluteTime, action: abc.ScheduledAction[Any], state: Any = None
     ) -> abc.DisposableBase:
         return self.schedule_relative(self.to_datetime(duetime) - self.now, action, state)
 

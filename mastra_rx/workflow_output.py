@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class WorkflowRunOutput(RunOutput[WorkflowFullOutput]):
     """Every view of a workflow's run, from one subscription to its source.
 
-    `source` and `history` as for `MastraModelOutput`. Values settle when the stream ends. A run that failed makes `result`
-    raise `AgentError`; one that was suspended has the result None and the status `suspended`.
+    `source` and `history` as for `MastraModelOutput`. Values settle when the stream ends. A run that failed makes
+    `result` raise `AgentError`; one that was suspended has the result None and the status `suspended`.
 
     >>> import mastra_rx as mx
     >>> start = {"type": "workflow-step-start", "payload": {"id": "a", "status": "running"}}

@@ -20,80 +20,6 @@ from .vocabulary import MODULE_OF, TYPES
 from .wire import to_wire
 
 if TYPE_CHECKING:
-    from .text import (
-        TextDeltaChunk,
-        TextDeltaPayload,
-        TextEndChunk,
-        TextEndPayload,
-        TextStartChunk,
-        TextStartPayload,
-    )
-    from .reasoning import (
-        ReasoningDeltaChunk,
-        ReasoningDeltaPayload,
-        ReasoningEndChunk,
-        ReasoningEndPayload,
-        ReasoningSignatureChunk,
-        ReasoningSignaturePayload,
-        ReasoningStartChunk,
-        ReasoningStartPayload,
-        RedactedReasoningChunk,
-        RedactedReasoningPayload,
-    )
-    from .tool import (
-        ToolCallApprovalChunk,
-        ToolCallApprovalPayload,
-        ToolCallChunk,
-        ToolCallDeltaChunk,
-        ToolCallDeltaPayload,
-        ToolCallInputStreamingEndChunk,
-        ToolCallInputStreamingEndPayload,
-        ToolCallInputStreamingStartChunk,
-        ToolCallInputStreamingStartPayload,
-        ToolCallPayload,
-        ToolCallSuspendedChunk,
-        ToolCallSuspendedPayload,
-        ToolErrorChunk,
-        ToolErrorPayload,
-        ToolOutputDeniedChunk,
-        ToolOutputDeniedPayload,
-        ToolResultChunk,
-        ToolResultPayload,
-    )
-    from .source_file import (
-        FileChunk,
-        FilePayload,
-        ReasoningFileChunk,
-        ReasoningFilePayload,
-        SourceChunk,
-        SourcePayload,
-    )
-    from .control import (
-        AbortChunk,
-        CustomChunk,
-        CustomPayload,
-        ErrorChunk,
-        ErrorPayload,
-        FinishChunk,
-        FinishPayload,
-        RawChunk,
-        StartChunk,
-        StartPayload,
-        StepFinishChunk,
-        StepFinishPayload,
-        StepOutput,
-        StepResult,
-        StepStartChunk,
-        StepStartPayload,
-    )
-    from .object_output import (
-        ObjectChunk,
-        ObjectResultChunk,
-        StepOutputChunk,
-        StepOutputPayload,
-        ToolOutputChunk,
-        ToolOutputPayload,
-    )
     from .background_task import (
         BackgroundTaskCancelledChunk,
         BackgroundTaskCancelledPayload,
@@ -115,6 +41,24 @@ if TYPE_CHECKING:
         BackgroundTaskSuspendedChunk,
         BackgroundTaskSuspendedPayload,
     )
+    from .control import (
+        AbortChunk,
+        CustomChunk,
+        CustomPayload,
+        ErrorChunk,
+        ErrorPayload,
+        FinishChunk,
+        FinishPayload,
+        RawChunk,
+        StartChunk,
+        StartPayload,
+        StepFinishChunk,
+        StepFinishPayload,
+        StepOutput,
+        StepResult,
+        StepStartChunk,
+        StepStartPayload,
+    )
     from .metadata import (
         GoalChunk,
         GoalPayload,
@@ -126,25 +70,6 @@ if TYPE_CHECKING:
         TripwirePayload,
         WatchChunk,
         WatchPayload,
-    )
-    from .workflow import (
-        WorkflowCanceledChunk,
-        WorkflowFinishChunk,
-        WorkflowFinishOutput,
-        WorkflowFinishPayload,
-        WorkflowPausedChunk,
-        WorkflowStartChunk,
-        WorkflowStartPayload,
-        WorkflowStepFinishChunk,
-        WorkflowStepOutputChunk,
-        WorkflowStepOutputPayload,
-        WorkflowStepPayload,
-        WorkflowStepProgressChunk,
-        WorkflowStepProgressPayload,
-        WorkflowStepResultChunk,
-        WorkflowStepStartChunk,
-        WorkflowStepSuspendedChunk,
-        WorkflowStepWaitingChunk,
     )
     from .network import (
         AgentExecutionAbortChunk,
@@ -185,11 +110,86 @@ if TYPE_CHECKING:
         WorkflowExecutionStartChunk,
         WorkflowExecutionSuspendedChunk,
     )
+    from .object_output import (
+        ObjectChunk,
+        ObjectResultChunk,
+        StepOutputChunk,
+        StepOutputPayload,
+        ToolOutputChunk,
+        ToolOutputPayload,
+    )
     from .open import (
         DataChunk,
         HistoryGap,
         NestedEventChunk,
         UnknownChunk,
+    )
+    from .reasoning import (
+        ReasoningDeltaChunk,
+        ReasoningDeltaPayload,
+        ReasoningEndChunk,
+        ReasoningEndPayload,
+        ReasoningSignatureChunk,
+        ReasoningSignaturePayload,
+        ReasoningStartChunk,
+        ReasoningStartPayload,
+        RedactedReasoningChunk,
+        RedactedReasoningPayload,
+    )
+    from .source_file import (
+        FileChunk,
+        FilePayload,
+        ReasoningFileChunk,
+        ReasoningFilePayload,
+        SourceChunk,
+        SourcePayload,
+    )
+    from .text import (
+        TextDeltaChunk,
+        TextDeltaPayload,
+        TextEndChunk,
+        TextEndPayload,
+        TextStartChunk,
+        TextStartPayload,
+    )
+    from .tool import (
+        ToolCallApprovalChunk,
+        ToolCallApprovalPayload,
+        ToolCallChunk,
+        ToolCallDeltaChunk,
+        ToolCallDeltaPayload,
+        ToolCallInputStreamingEndChunk,
+        ToolCallInputStreamingEndPayload,
+        ToolCallInputStreamingStartChunk,
+        ToolCallInputStreamingStartPayload,
+        ToolCallPayload,
+        ToolCallSuspendedChunk,
+        ToolCallSuspendedPayload,
+        ToolErrorChunk,
+        ToolErrorPayload,
+        ToolOutputDeniedChunk,
+        ToolOutputDeniedPayload,
+        ToolResultChunk,
+        ToolResultPayload,
+    )
+    from .workflow import (
+        WorkflowCanceledChunk,
+        WorkflowFinishChunk,
+        WorkflowFinishOutput,
+        WorkflowFinishPayload,
+        WorkflowPausedChunk,
+        WorkflowStartChunk,
+        WorkflowStartPayload,
+        WorkflowStepFinishChunk,
+        WorkflowStepOutputChunk,
+        WorkflowStepOutputPayload,
+        WorkflowStepPayload,
+        WorkflowStepProgressChunk,
+        WorkflowStepProgressPayload,
+        WorkflowStepResultChunk,
+        WorkflowStepStartChunk,
+        WorkflowStepSuspendedChunk,
+        WorkflowStepWaitingChunk,
     )
 
     Chunk = (
@@ -312,6 +312,7 @@ def _tag(value: Any) -> str:
 
 
 __all__ = [
+    "TYPES",
     "AbortChunk",
     "AgentExecutionAbortChunk",
     "AgentExecutionApprovalChunk",
@@ -407,7 +408,6 @@ __all__ = [
     "StepResult",
     "StepStartChunk",
     "StepStartPayload",
-    "TYPES",
     "TextDeltaChunk",
     "TextDeltaPayload",
     "TextEndChunk",

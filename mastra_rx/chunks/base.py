@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, Self, TypeVar, cast
 
 from pydantic import AliasGenerator, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
-from typing_extensions import Self, dataclass_transform
+from typing_extensions import dataclass_transform
 
 T = TypeVar("T")
 
@@ -64,7 +64,8 @@ class Wire(_Extra):
     def _keep_the_rest(cls, data: Any, handler: Any) -> Any:
         made = handler(data)
         if made is not data:  # not one that is only passed through
-            _set_extra(made, (rest_of(cls, data, made) or None) if type(data) is dict else None)
+            known: JsonObject = data
+            _set_extra(made, (rest_of(cls, known, made) or None) if type(data) is dict else None)
         return made
 
     @property

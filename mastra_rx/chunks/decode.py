@@ -54,7 +54,7 @@ class Decoder:
         append, held = chunks.append, self._held
         number = first
         try:
-            for number, item in enumerate(items, first + 1):
+            for number, item in enumerate(items, first + 1):  # noqa: B007  # the error below says it
                 if type(item) is bytes:
                     try:
                         value = from_json(item, allow_inf_nan=False)

@@ -72,7 +72,7 @@ def _text_maker(kind: str, cls: type[BaseChunk], payload_cls: type[Wire]) -> Mak
     draft = _draft_of(compact, cls)
 
     def make(data: JsonObject) -> Any:
-        inner: Any = data.get("payload")
+        inner: JsonObject | None = data.get("payload")
         if len(data) != 4 or type(inner) is not dict or len(inner) != 2:
             return None
         try:
@@ -112,7 +112,7 @@ def _arguments_maker() -> Maker:
     draft = _draft_of(compact, ToolCallDeltaChunk)
 
     def make(data: JsonObject) -> Any:
-        inner: Any = data.get("payload")
+        inner: JsonObject | None = data.get("payload")
         if len(data) != 4 or type(inner) is not dict:
             return None
         size = len(inner)
@@ -171,7 +171,7 @@ def _plain_maker(kind: str, cls: type[BaseChunk], payload_cls: type[Wire]) -> Ma
     required = {wire_name(field.name) for field in dataclasses.fields(cast("Any", payload_cls)) if _is_required(field)}
 
     def make(data: JsonObject) -> Any:
-        payload: Any = data.get("payload")
+        payload: JsonObject | None = data.get("payload")
         if len(data) != 4 or type(payload) is not dict or not required <= payload.keys():
             return None
         try:

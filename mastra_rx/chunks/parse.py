@@ -40,7 +40,7 @@ def parse_chunk(data: Chunk | JsonObject | str | bytes) -> Chunk:
     {'type': 'from-the-future', 'x': 1}
     """
     if isinstance(data, BaseChunk):
-        return cast("Chunk", data)
+        return data
     if isinstance(data, str | bytes | bytearray | memoryview):
         data = cast("JsonObject", read_json(data))
     return chunk_of(data)
@@ -123,7 +123,7 @@ def _unknown(data: JsonObject, error: Exception | None = None) -> Chunk:
     chunk = object.__new__(class_of("UnknownChunk"))
     texts = {name: value if isinstance(value := data.get(key), str) else None for name, key in _TEXTS.items()}
     metadata = data.get("metadata")
-    state = {**texts, "metadata": metadata if isinstance(metadata, dict) else None}
+    state: JsonObject = {**texts, "metadata": metadata if isinstance(metadata, dict) else None}
     if error is not None:
         state["type"] = "unknown"
     chunk.__setstate__({**state, "_extra": None, "payload": data.get("payload"), "raw": data, "error": error})
@@ -142,7 +142,7 @@ def _misfit(cls: type[BaseChunk], data: JsonObject, error: Exception) -> Chunk:
     return _unknown(data, error)
 
 
-def _shown(data: Any) -> str:
+def _shown(data: object) -> str:
     try:
         return json.dumps(data)
     except (TypeError, ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """Halves of an emoji.
 
-A provider that cuts its text between two UTF-16 units sends a lone `\\ud83d` at the end of one delta and a lone `\\ude00`
-at the start of the next. Python can hold such a half in a `str`, but neither print nor encode it.
+A provider that cuts its text between two UTF-16 units sends a lone `\\ud83d` at the end of one delta and a lone
+`\\ude00` at the start of the next. Python can hold such a half in a `str`, but neither print nor encode it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import model_validator
 
@@ -94,10 +94,14 @@ class ToolCallPayload(Wire):
     @classmethod
     def _text_is_not_an_object(cls, data: Any) -> Any:
         """Some providers hand on arguments they could not parse as a string: keep it as text, call it an error."""
-        if isinstance(data, dict) and isinstance(text := data.get("args"), str):  # type: ignore[reportUnknownMemberType]
-            rest = {key: value for key, value in data.items() if key != "args"}  # type: ignore[reportUnknownVariableType]
-            return {**rest, "argsText": text, "argsError": "the arguments came as text, not as a JSON object"}
-        return data  # type: ignore[reportUnknownVariableType]
+        if not isinstance(data, dict):
+            return data
+        fields = cast("JsonObject", data)
+        text = fields.get("args")
+        if not isinstance(text, str):
+            return fields
+        rest = {key: value for key, value in fields.items() if key != "args"}
+        return {**rest, "argsText": text, "argsError": "the arguments came as text, not as a JSON object"}
 
 
 @wire

@@ -1,4 +1,4 @@
-"""Which module and class knows which chunk type. Modules are imported when a type is first seen: most runs see a few."""
+"""Which module and class knows which chunk type. Modules are imported when a type is first seen: most runs see few."""
 
 from __future__ import annotations
 

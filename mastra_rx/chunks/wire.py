@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
-from typing import Any, cast
+from typing import cast
 
 from .base import Json, Wire, always_there, bytes_to_wire, date_to_wire, fields_of, wire_name
 
@@ -31,7 +31,7 @@ def to_wire(value: object) -> Json:
     if isinstance(value, list | tuple | set | frozenset):
         return [to_wire(item) for item in cast("list[object]", value)]
     if isinstance(value, bytes | bytearray | memoryview):
-        return bytes_to_wire(bytes(value))
+        return bytes_to_wire(bytes(cast("bytes | bytearray | memoryview", value)))
     if isinstance(value, datetime):
         return date_to_wire(value)
     return _foreign(value)
@@ -70,4 +70,4 @@ def _foreign(value: object) -> Json:
         return {"name": type(value).__name__, "message": str(value)}
     from pydantic_core import to_jsonable_python
 
-    return cast("Any", to_jsonable_python(value, by_alias=True, fallback=repr))
+    return to_jsonable_python(value, by_alias=True, fallback=repr)

@@ -15,7 +15,9 @@ import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +31,8 @@ from ..operators.full_output import FullOutput
 from ..output import MastraModelOutput
 from ..recordings import RECORDINGS, recording
 from ..sources import from_jsonl
+from ..sources import record as write_recording
+from ..timeline import timeline_page, timeline_svg
 from ..view import as_view
 from . import opening, show, summary
 from .words import clean
@@ -45,12 +49,14 @@ app = typer.Typer(
 What = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME | FILE | -]",
-        help="A bundled recording, a file (JSON Lines, server-sent events or records), or - for standard input.",
+        metavar="[NAME | FILE | - | URL]",
+        help="A bundled recording, a file (JSON Lines, server-sent events or records), - for standard input, "
+        "or an agent: http://HOST/api/agents/ID with --prompt.",
         show_default=opening.DEFAULT,
     ),
 ]
 Speed = Annotated[float, typer.Option(metavar="X", help="2 is twice as fast as recorded, 0.5 half as fast.")]
+Prompt = Annotated[str | None, typer.Option(metavar="TEXT", help="What to ask the agent at a URL.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON, with the wire's names.")]
 
 
@@ -78,7 +84,7 @@ class _OneLine(logging.Formatter):
 
 
 @app.command()
-def play(what: What = None, speed: Speed = 1.0) -> None:
+def play(what: What = None, speed: Speed = 1.0, prompt: Prompt = None) -> None:
     """Show a run as it happens.
 
     Recorded times are kept; bundled recordings, which have none, are played at a pleasant pace; any other file without
@@ -87,7 +93,41 @@ def play(what: What = None, speed: Speed = 1.0) -> None:
     if not speed > 0:
         raise typer.BadParameter(f"{speed} is not above 0", param_hint="--speed")
     with _exit_codes(what):
-        _end(show.play(opening.opened(what, speed), _console()), what)
+        _end(show.play(opening.opened(what, speed, prompt), _console()), what)
+
+
+@app.command()
+def record(
+    url: Annotated[str, typer.Argument(metavar="URL", help="An agent: http://HOST/api/agents/ID")],
+    prompt: Annotated[str, typer.Option(metavar="TEXT", help="What to ask the agent.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Where to write the recording.")],
+) -> None:
+    """Record a run of an agent, with the times at which its chunks come, and show it meanwhile."""
+    with _exit_codes(url):
+        with MastraModelOutput(opening.asked(url, prompt)) as output:
+            recording_of = write_recording(output.full_stream, out)
+            full = show.play(output.full_stream, _console())
+            recording_of.dispose()
+        _end(full, url)
+
+
+@app.command()
+def timeline(
+    what: What = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="An .html page to walk through, or an .svg picture.")
+    ] = Path("run.html"),
+) -> None:
+    """Draw a run: one self-contained page with its timeline, every view at each chunk, and the raw chunks."""
+    with _exit_codes(what):
+        name = opening.DEFAULT if what is None else what
+        times, chunks = opening.timed(name)
+        draw = timeline_svg if out.suffix == ".svg" else partial(timeline_page, title=Path(name).name)
+        try:
+            out.write_text(draw(chunks, times=times), "utf-8")
+        except OSError as error:
+            raise opening.NothingToOpen(f"cannot write {out}: {error.strerror or error}") from None
+        _console().print(f"{out}: {len(chunks)} chunks", soft_wrap=True)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+from urllib.parse import unquote
 
 from reactivex import Observable
 
@@ -15,6 +16,8 @@ from ..errors import ChunkDecodeError
 from ..recordings import RECORDINGS, recording
 from ..sources import from_bytes, from_chunks, from_jsonl
 from ..sources.framing import Detected, Lines
+from ..timeline import read_timed
+from ..view import as_view
 
 if TYPE_CHECKING:
     from ..chunks import Chunk
@@ -30,13 +33,17 @@ class NothingToOpen(Exception):
     """There is no such recording, or the file cannot be read; the message says which."""
 
 
-def opened(what: str | None, speed: float | None = None) -> Observable[Chunk]:
-    """The chunks of a bundled recording, of a file, or (`-`) of standard input.
+def opened(what: str | None, speed: float | None = None, prompt: str | None = None) -> Observable[Chunk]:
+    """The chunks of a bundled recording, of a file, of standard input (`-`), or of an agent's run (`http://...`).
 
     `speed` scales the recorded rhythm, or the pace of a bundled recording; None is as fast as can be. What comes
-    through a pipe comes when it comes. Raises `NothingToOpen`.
+    through a pipe or from a server comes when it comes. `prompt` is what the agent is asked. Raises `NothingToOpen`.
     """
     name = DEFAULT if what is None else what
+    if name.startswith(("http://", "https://")):
+        return asked(name, prompt)
+    if prompt is not None:
+        raise NothingToOpen(f"--prompt goes with the address of an agent, not with {name}")
     if name == "-":
         return from_bytes(_as_they_come(sys.stdin.buffer))
     if name in RECORDINGS:
@@ -50,6 +57,30 @@ def opened(what: str | None, speed: float | None = None) -> Observable[Chunk]:
         return from_jsonl(path, speed) if _is_lines(path) else from_bytes(_blocks(path))
     except OSError as error:
         raise NothingToOpen(_why(name, error)) from None
+
+
+def asked(address: str, prompt: str | None) -> Observable[Chunk]:
+    """A run of the agent at `http://HOST/api/agents/ID`. Raises `NothingToOpen`."""
+    base, found, agent_id = address.rstrip("/").partition("/api/agents/")
+    if not found or not agent_id or "/" in agent_id:
+        raise NothingToOpen(f"{address} is not the address of an agent, as in http://localhost:4111/api/agents/weather")
+    if prompt is None:
+        raise NothingToOpen(f'ask the agent something: --prompt "..." (for {address})')
+    try:
+        from ..client import MastraClient
+    except ModuleNotFoundError as error:
+        raise NothingToOpen(str(error)) from None
+    return MastraClient(base).agent(unquote(agent_id)).stream(prompt).full_stream
+
+
+def timed(name: str) -> tuple[list[float | None], list[Chunk]]:
+    """All chunks of a recording, and the times at which they came. Raises `NothingToOpen`, and `SourceError`."""
+    path = recording(name) if name in RECORDINGS else Path(name)
+    if name != "-" and path.is_file() and _is_lines(path):
+        pairs = list(read_timed(path))
+        return [time for time, _ in pairs], [chunk for _, chunk in pairs]
+    chunks = list(as_view(opened(name)))
+    return [None] * len(chunks), chunks
 
 
 def _why(name: str, error: OSError) -> str:

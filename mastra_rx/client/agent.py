@@ -188,7 +188,7 @@ class Agent:
         path = f"{self._path}/observe"
 
         def call_at(position: int) -> Call:
-            return Call(path, {"runId": run_id, "offset": position})
+            return Call(path, {"runId": run_id, "offset": position}, repeatable=True)
 
         EnvelopePosition(offset)  # refuses a bad offset here and now
         batches = source(lambda: observed(self._http, call_at, EnvelopePosition(offset)))
@@ -214,7 +214,10 @@ class Agent:
         include_raw: bool,
         options: Mapping[str, Any],
     ) -> dict[str, Any]:
-        body = {"messages": messages if isinstance(messages, str) else list(messages), **wire_options(options)}
+        body: dict[str, Any] = {
+            "messages": messages if isinstance(messages, str) else list(messages),
+            **wire_options(options),
+        }
         if schema is not None:
             wanted: dict[str, Any] = {"schema": dict(schema_of(schema).json_schema)}
             if error_strategy != "strict":

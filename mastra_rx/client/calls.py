@@ -21,9 +21,7 @@ def call_view(http: Http, call: Call, name: str, project: Callable[[Any], T] = l
     async def answers() -> AsyncIterator[list[Any]]:
         yield [project(await http.json(call))]
 
-    def subscribe(
-        observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
+    def subscribe(observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
         running = Running(answers, _Sink(observer))
         return Disposable(running.dispose)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
-
-from typing_extensions import Self
 
 from ..output import MastraModelOutput
 from ..sources.loop import background_loop
+from ..sources.source import is_running_here
 from ..view import View
 from .agent import Agent
 from .calls import call_view
@@ -88,7 +87,9 @@ class MastraClient:
 
     def close(self) -> None:
         """Close the connections of the library's own event loop."""
-        asyncio.run_coroutine_threadsafe(self._http.aclose(), background_loop()).result()
+        closing = asyncio.run_coroutine_threadsafe(self._http.aclose(), background_loop())
+        if not is_running_here(background_loop()):  # in a callback it is: it must not wait for itself
+            closing.result()
 
     def __enter__(self) -> Self:
         return self

@@ -7,10 +7,10 @@ import json
 import logging
 import random
 import weakref
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from ..chunks.wire import to_wire
 from ..errors import SourceError, StreamInterrupted
@@ -39,6 +39,8 @@ class Call:
     body: Mapping[str, Any] | None = None
     method: str = "POST"
     query: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    repeatable: bool = False
+    """It starts nothing, so it may be sent again whatever became of it."""
 
 
 class Http:
@@ -80,7 +82,7 @@ class Http:
             raise SourceError(f"{self._name(call)} did not answer with JSON", status=response.status_code) from None
 
     @asynccontextmanager
-    async def stream(self, call: Call) -> AsyncIterator[tuple[str, AsyncIterator[bytes]]]:
+    async def stream(self, call: Call) -> AsyncGenerator[tuple[str, AsyncIterator[bytes]]]:
         """The content type of the answer, and its bytes as they come. Leaving closes the connection."""
         async with self._response(call) as response:
             yield response.headers.get("content-type", ""), self._bytes(call, response)
@@ -104,7 +106,7 @@ class Http:
             raise StreamInterrupted(f"{self._name(call)}: the connection broke off: {reason}") from error
 
     @asynccontextmanager
-    async def _response(self, call: Call) -> AsyncIterator[httpx2.Response]:
+    async def _response(self, call: Call) -> AsyncGenerator[httpx2.Response]:
         """An answer with a status of success. Tried again only while it is sure that nothing was started."""
         for attempt in range(self.retries + 1):
             last = attempt == self.retries
@@ -117,6 +119,9 @@ class Http:
                 await self._pause(attempt)
                 continue
             except httpx2.HTTPError as error:
+                if call.repeatable and not last:
+                    await self._pause(attempt)
+                    continue
                 reason = str(error) or type(error).__name__
                 raise SourceError(f"{self._name(call)} failed before an answer came: {reason}") from error
             except (httpx2.InvalidURL, httpx2.TooManyRedirects) as error:
@@ -152,7 +157,8 @@ class Http:
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None or pool.is_closed:
-            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
+            # Servers close a quiet connection after about 5 seconds; one that is used just then would lose its request.
+            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=100, keepalive_expiry=2.0)
             pool = self._pools[loop] = httpx2.AsyncClient(limits=limits)
         return pool
 
@@ -164,14 +170,15 @@ class Http:
 
     async def _refusal(self, call: Call, response: httpx2.Response) -> SourceError:
         """What the server said instead of a stream."""
-        with suppress(httpx2.HTTPError):
+        body: Any = None
+        with suppress(httpx2.HTTPError, httpx2.StreamError):
             await response.aread()
-        try:
-            body: Any = response.json()
-        except (ValueError, httpx2.ResponseNotRead):
-            body = response.text if response.is_closed else None
-        said = body.get("error") or body.get("message") if isinstance(body, dict) else body
-        issues = body.get("issues") if isinstance(body, dict) else None
+            body = response.text
+            with suppress(ValueError):
+                body = response.json()
+        told = cast("dict[str, Any]", body) if isinstance(body, dict) else None
+        said: Any = body if told is None else told.get("error") or told.get("message")
+        issues = None if told is None else told.get("issues")
         message = f"{self._name(call)} answered {response.status_code}: {said or response.reason_phrase}"
         if issues:
             message += f" {json.dumps(issues)}"
@@ -183,7 +190,13 @@ class Http:
 
 def _dumped(body: Mapping[str, Any]) -> bytes:
     try:
-        return json.dumps(to_wire(body), allow_nan=False).encode()
-    except ValueError as error:
+        return json.dumps(body, default=_jsonable, allow_nan=False).encode()
+    except (ValueError, TypeError) as error:
         raise SourceError(f"the request is not JSON: {error}") from error
 
+
+def _jsonable(value: Any) -> Any:
+    wire = to_wire(value)
+    if wire == repr(value):
+        raise TypeError(f"nobody knows what {type(value).__name__} is in JSON")
+    return wire

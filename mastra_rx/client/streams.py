@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
+from ..chunks.decode import Decoder
 from ..chunks.parse import read_json
 from ..errors import StreamInterrupted
 from ..sources.byte_stream import ByteDecoder
@@ -31,17 +32,40 @@ def source(batches: Callable[[], Batches]) -> Source:
 
 
 async def read(
-    http: Http, call: Call, *, must_end: bool = True, unwrap: Callable[[bytes], Any] | None = None
+    http: Http,
+    call: Call,
+    *,
+    must_end: bool = True,
+    unwrap: Callable[[bytes], Any] | None = None,
+    decoder: Decoder | None = None,
 ) -> Batches:
-    """The chunks of a call, a batch a read. Closing the generator closes the response: the server aborts the run."""
+    """The chunks of a call, a batch a read. Closing the generator closes the response: the server aborts the run.
+
+    `decoder` is given where the stream goes on elsewhere if it breaks off here: half an emoji waits for its other half.
+    """
+    inner = decoder or Decoder()
+    try:
+        async for batch in _read(http, call, inner, must_end, unwrap):
+            yield batch
+    except StreamInterrupted:
+        if decoder is None and (rest := inner.end()):
+            yield rest
+        raise
+
+
+async def _read(
+    http: Http, call: Call, inner: Decoder, must_end: bool, unwrap: Callable[[bytes], Any] | None
+) -> Batches:
+    came = False
     async with http.stream(call) as (content_type, data):
-        decoder = ByteDecoder(_framing(content_type), must_end=must_end, unwrap=unwrap)
+        decoder = ByteDecoder(_framing(content_type), must_end=must_end, unwrap=unwrap, decoder=inner)
         async for piece in data:
             chunks: list[Chunk] = []
             try:
                 decoder.feed(piece, chunks)
             finally:
                 if chunks:
+                    came = True
                     yield chunks
             if decoder.done:
                 await _drain(data)
@@ -51,7 +75,10 @@ async def read(
             decoder.end(chunks)
         finally:
             if chunks:
+                came = True
                 yield chunks
+        if must_end and not came:
+            raise StreamInterrupted("the answer ended before its first chunk")
 
 
 def _framing(content_type: str) -> Any:
@@ -69,9 +96,10 @@ async def _drain(data: AsyncIterator[bytes]) -> None:
 async def observed(http: Http, call_at: Callable[[int], Call], where: Position) -> Batches:
     """A run that the server keeps, taken up again where a connection drops: each chunk once."""
     without_news = 0
+    decoder = Decoder()
     while True:
         before = where.next
-        batches = read(http, call_at(where.next), unwrap=where.unwrap)
+        batches = read(http, call_at(where.next), unwrap=where.unwrap, decoder=decoder)
         try:
             async for batch in batches:
                 where.passed(batch)
@@ -80,6 +108,8 @@ async def observed(http: Http, call_at: Callable[[int], Call], where: Position) 
         except StreamInterrupted as error:
             without_news = 0 if where.next > before else without_news + 1
             if without_news >= _ATTEMPTS:
+                if rest := decoder.end():
+                    yield rest
                 raise StreamInterrupted(f"{error}; taking it up again at chunk {where.next} failed") from error
             await asyncio.sleep(http.backoff * 2**without_news)
         finally:

@@ -16,11 +16,12 @@ import asyncio
 import functools
 import inspect
 import json
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic_core import to_jsonable_python
 
 from ..chunks.parse import chunk_of
@@ -30,8 +31,10 @@ from ..sources.source import aclose_quietly
 from .http import Call
 
 if TYPE_CHECKING:
-    from ..chunks import Chunk, FinishChunk, ToolCallChunk
+    from ..chunks import Chunk, FinishChunk, ToolCallChunk, ToolErrorChunk, ToolResultChunk
     from .streams import Batches
+
+log = logging.getLogger("mastra_rx")
 
 MAX_ROUNDS = 32
 """How often the run goes on with results before it is cut off: a model that only calls tools would never end."""
@@ -76,7 +79,7 @@ class ClientTool:
         given = cast("dict[str, Any]", args) if isinstance(args, dict) else {}
         if self.arguments is not None:
             try:
-                model = self.arguments.validate_python(given)
+                model: BaseModel = self.arguments.validate_python(given)
             except ValidationError as error:
                 raise ValueError(f"the arguments do not fit: {error}") from error
             given = {name: getattr(model, name) for name in type(model).model_fields}
@@ -95,7 +98,7 @@ async def with_client_tools(
 ) -> AsyncIterator[Sequence[Chunk]]:
     """The chunks of a call, and of those that carry on with the results of our tools, until no result is asked for."""
     body = dict(call.body or {})
-    for _ in range(MAX_ROUNDS):
+    for rounds_left in reversed(range(MAX_ROUNDS)):
         turn = _Turn(tools)
         batches = read(Call(call.path, body))
         try:
@@ -107,7 +110,10 @@ async def with_client_tools(
             await aclose_quietly(batches)
         if not turn.asks:
             return
-        results = []
+        if not rounds_left:
+            log.warning("the model has called client tools for %d rounds: the run is cut off", MAX_ROUNDS)
+            return
+        results: list[ToolResultChunk | ToolErrorChunk] = []
         for pending in turn.asks:
             result = await _run(tools[cast("str", pending.payload.tool_name)], pending)
             results.append(result)
@@ -130,7 +136,7 @@ class _Turn:
         handler = self._handlers.get(chunk.type)
         if handler is not None:
             handler(chunk)
-        elif chunk.type in ("tool-result", "tool-error"):
+        elif chunk.type == "tool-result" or chunk.type == "tool-error":
             self._settled.add(chunk.payload.tool_call_id)
         elif chunk.type == "finish":
             self.finish = chunk
@@ -151,7 +157,7 @@ class _Turn:
         ]
 
 
-async def _run(tool: ClientTool, call: ToolCallChunk) -> Chunk:
+async def _run(tool: ClientTool, call: ToolCallChunk) -> ToolResultChunk | ToolErrorChunk:
     """Run the tool; its result, or the error that the model is to see, as a chunk."""
     payload = call.payload
     wire = {"toolCallId": payload.tool_call_id, "toolName": payload.tool_name, "args": payload.args}
@@ -163,14 +169,15 @@ async def _run(tool: ClientTool, call: ToolCallChunk) -> Chunk:
     except Exception as error:
         told = {"name": type(error).__name__, "message": str(error) or type(error).__name__}
         kind, outcome = "tool-error", {"error": told}
-    return chunk_of({"type": kind, "runId": call.run_id, "from": call.from_, "payload": {**wire, **outcome}})
+    made = chunk_of({"type": kind, "runId": call.run_id, "from": call.from_, "payload": {**wire, **outcome}})
+    return cast("ToolResultChunk | ToolErrorChunk", made)
 
 
 def _jsonable(value: Any) -> Any:
     return json.loads(json.dumps(to_jsonable_python(value, by_alias=True, fallback=str), allow_nan=False))
 
 
-def _continued(body: dict[str, Any], turn: _Turn, results: list[Chunk]) -> dict[str, Any]:
+def _continued(body: dict[str, Any], turn: _Turn, results: list[ToolResultChunk | ToolErrorChunk]) -> dict[str, Any]:
     """The request that carries on: what was asked, what the model said, and the results.
 
     A conversation that the server keeps (memory with a thread) only needs the results.
@@ -197,12 +204,12 @@ def _called(call: ToolCallChunk) -> dict[str, Any]:
     }
 
 
-def _answer(result: Chunk) -> dict[str, Any]:
-    payload: Any = result.payload  # type: ignore[reportAttributeAccessIssue]
+def _answer(result: ToolResultChunk | ToolErrorChunk) -> dict[str, Any]:
+    payload = result.payload
     base = {"type": "tool-result", "toolCallId": payload.tool_call_id, "toolName": payload.tool_name}
     if result.type == "tool-error":
-        return {**base, "input": payload.args, "result": {"error": payload.error["message"]}, "isError": True}
-    return {**base, "input": payload.args, "result": payload.result}
+        return {**base, "input": payload.args, "result": {"error": result.payload.error["message"]}, "isError": True}
+    return {**base, "input": payload.args, "result": result.payload.result}
 
 
 def _as_list(messages: Any) -> list[Any]:

@@ -77,12 +77,10 @@ class Workflow:
         """
 
         def call_at(position: int) -> Call:
-            return Call(f"{self._path}/observe", query={"runId": run_id, "offset": position})
+            return Call(f"{self._path}/observe", query={"runId": run_id, "offset": position}, repeatable=True)
 
         Position(offset)  # refuses a bad offset here and now
-        return WorkflowRunOutput(
-            source(lambda: observed(self._http, call_at, Position(offset))), history=history
-        )
+        return WorkflowRunOutput(source(lambda: observed(self._http, call_at, Position(offset))), history=history)
 
     def _output(self, verb: str, run_id: str, body: dict[str, Any], history: int | None) -> WorkflowRunOutput:
         call = Call(f"{self._path}/{verb}", body, query={"runId": run_id})

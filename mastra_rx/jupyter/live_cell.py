@@ -73,27 +73,26 @@ class Watch:
     def _show(self) -> None:
         self._shown_in = None if self._shell is None else self._shell.execution_count
         if self._is_live:
-            self._publish(update=False)
+            self._publish(self._repr_html_(), update=False)
 
     def _paint(self) -> None:
-        if self._is_live:
-            if self._repr_html_() != self._painted:
-                self._publish(update=True)
-        elif self._follower.is_over:
-            self._publish(update=False)
+        if not self._is_live and not self._follower.is_over:
+            return
+        html = self._repr_html_()
+        if html != self._painted:
+            self._publish(html, update=self._is_live)
 
-    def _publish(self, *, update: bool) -> None:
-        data = self._bundle()
-        self._painted = data["text/html"]
+    def _publish(self, html: str, *, update: bool) -> None:
+        self._painted = html
         if self._shell is None:
-            print(data["text/plain"])
+            print(self._text())
         else:
+            data = {"text/plain": self._text(), "text/html": html}
             self._shell.display_pub.publish(data, {}, transient={"display_id": self._display_id}, update=update)
 
-    def _bundle(self) -> dict[str, str]:
+    def _text(self) -> str:
         follower = self._follower
-        plain = snapshot_text(follower.snapshot, error=follower.error, note=follower.note)
-        return {"text/plain": plain, "text/html": self._repr_html_()}
+        return snapshot_text(follower.snapshot, error=follower.error, note=follower.note)
 
     def _repr_html_(self) -> str:
         follower = self._follower
@@ -107,7 +106,7 @@ class Watch:
             if self._is_live:
                 self._show()
             else:
-                print(self._bundle()["text/plain"])
+                print(self._text())
 
     def __repr__(self) -> str:
         return f"<Watch {self._follower.snapshot.status}>"

@@ -143,8 +143,8 @@ def background_tasks() -> Operator[BackgroundTask]:
         [                   background_tasks()                    ]
         --(started)---(running)-----------(running)--(completed)---|
 
-    From the agent's stream and the task manager's, merged in any order. The first end of a task counts; what comes after
-    it is ignored and noted in `late`.
+    From the agent's stream and the task manager's, merged in any order. The first end of a task counts; what comes
+    after it is ignored and noted in `late`.
     """
 
     def feeding(emit: Emit[BackgroundTask]) -> Callable[[Chunk], Any]:

@@ -60,5 +60,5 @@ def files() -> Operator[list[FileChunk]]:
 
 
 def tool_results() -> Operator[list[ToolResultChunk]]:
-    """The results of tools in the order in which they came, when the run is complete; errors of tools are no results."""
+    """The results of tools in the order in which they came, when the run is complete; a tool's error is no result."""
     return reduction(lambda: Collector["ToolResultChunk"]("tool-result"), lambda reducer: reducer.of_run)

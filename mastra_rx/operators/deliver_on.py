@@ -1,8 +1,8 @@
 """Delivery on the thread of a user interface.
 
 RxPY's schedulers for Tk and Qt start timers from whatever thread an item comes on, which those toolkits do not allow.
-Here each toolkit's own safe way is used: a loop's `call_soon_threadsafe`, a posted Qt event, a queue that Tk polls on its
-own thread.
+Here each toolkit's own safe way is used: a loop's `call_soon_threadsafe`, a posted Qt event, a queue that Tk polls on
+its own thread.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def deliver_on(target: Any, policy: Policy = "each") -> Callable[[Observable[T]]
         [ deliver_on(root) ]
         ----a-b-c------d-|                 (on the target's thread)
 
-    A burst wakes the target once. `each` delivers every value; `latest` only the newest there is when the target has time,
-    and always the last. Nothing is delivered after the subscription is disposed, or after the window is gone.
+    A burst wakes the target once. `each` delivers every value; `latest` only the newest there is when the target has
+    time, and always the last. Nothing is delivered after the subscription is disposed, or after the window is gone.
 
     `target` may be
 
@@ -62,13 +62,9 @@ def deliver_on(target: Any, policy: Policy = "each") -> Callable[[Observable[T]]
     make_waker = _waker_for(target)
 
     def apply(source: Observable[T]) -> Observable[T]:
-        def subscribe(
-            observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None
-        ) -> abc.DisposableBase:
+        def subscribe(observer: abc.ObserverBase[T], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
             delivery = _Delivery(observer, policy, make_waker)
-            subscription = source.subscribe(
-                delivery.put, delivery.fail, delivery.complete, scheduler=scheduler
-            )
+            subscription = source.subscribe(delivery.put, delivery.fail, delivery.complete, scheduler=scheduler)
 
             def dispose() -> None:
                 delivery.stop()
@@ -220,7 +216,7 @@ def _qt(target: Any, deliver: Callable[[], None]) -> _Waker:
     class Receiver(core.QObject):
         def event(self, event: Any) -> bool:
             if event.type() != kind:
-                return super().event(event)
+                return core.QObject.event(self, event)
             deliver()
             return True
 

@@ -30,9 +30,9 @@ class Evaluation:
 def evaluations() -> Operator[Evaluation]:
     """Evaluations of a goal and completion checks, as they come.
 
-        --text-delta--goal(passed=False)--text-delta--goal(passed=True)--finish-|
-        [                             evaluations()                             ]
-        --------------(False)-------------------------(True)---------------------|
+    --text-delta--goal(passed=False)--text-delta--goal(passed=True)--finish-|
+    [                             evaluations()                             ]
+    --------------(False)-------------------------(True)---------------------|
     """
 
     def feeding(emit: Emit[Evaluation]) -> Callable[[Chunk], Any]:

@@ -57,7 +57,7 @@ class Tripwire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FullOutput(Generic[T]):
-    """Everything a run came to. Immutable; where the run failed, `error` is set and the rest is what came until then."""
+    """Everything a run came to. Immutable; where the run failed, `error` is set, the rest is what came until then."""
 
     text: str = ""
     """The texts of all steps; of a run that failed, all that came. (`output.text` is the last step's alone, when tools
@@ -93,8 +93,8 @@ class FullOutput(Generic[T]):
 class RunReducer:
     """Reduces a run: a handler for each chunk type that matters, and the run's standing between the chunks.
 
-    `feed` gives what readers are to see: the chunk, nothing (a call that is known already, a raw chunk nobody wants), or
-    the chunk and one that follows from it (the call that streamed arguments make).
+    `feed` gives what readers are to see: the chunk, nothing (a call that is known already, a raw chunk nobody wants),
+    or the chunk and one that follows from it (the call that streamed arguments make).
     """
 
     def __init__(
@@ -441,11 +441,14 @@ def _reduced(result: Callable[[RunReducer], R]) -> Operator[R]:
         def subscribe(observer: abc.ObserverBase[R], scheduler: abc.SchedulerBase | None = None) -> abc.DisposableBase:
             run = RunReducer()
 
+            def on_next(chunk: Chunk) -> None:
+                run.feed(chunk)
+
             def complete() -> None:
                 observer.on_next(result(run))
                 observer.on_completed()
 
-            return source.subscribe(run.feed, observer.on_error, complete, scheduler=scheduler)
+            return source.subscribe(on_next, observer.on_error, complete, scheduler=scheduler)
 
         return Observable(subscribe)
 

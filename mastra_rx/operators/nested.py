@@ -79,7 +79,8 @@ def _task_output(chunk: Any) -> Inner | None:
     payload = chunk.payload
     output = payload.payload
     if isinstance(output, dict) and cast("dict[str, Any]", output).get("type") == "tool-output":
-        output = (cast("dict[str, Any]", output).get("payload") or {}).get("output")
+        inner: dict[str, Any] = cast("dict[str, Any]", output).get("payload") or {}
+        output = inner.get("output")
     return _inner("task", payload.task_id, payload.tool_name, output)
 
 
@@ -91,7 +92,7 @@ def _event(chunk: Any) -> Inner | None:
     inner: Any = chunk.payload
     if not isinstance(inner, dict):
         return None
-    wire = cast("dict[str, Any]", inner)
+    wire: dict[str, Any] = cast("dict[str, Any]", inner)
     wire = dict(wire) if isinstance(wire.get("type"), str) else {"type": kind, "payload": wire}
     wire.setdefault("runId", chunk.run_id)
     wire.setdefault("from", chunk.from_)

@@ -175,9 +175,9 @@ class NetworkReducer(Reducer):
 def routing_decisions() -> Operator[RoutingDecision]:
     """What a network's routing agent chose, as it chose, and again when the chosen primitive is done.
 
-        --routing-agent-end(a)--agent-execution-end(a)--network-...-finish-|
-        [                     routing_decisions()                         ]
-        --(a)-------------------(a, done)----------------------------------|
+    --routing-agent-end(a)--agent-execution-end(a)--network-...-finish-|
+    [                     routing_decisions()                         ]
+    --(a)-------------------(a, done)----------------------------------|
     """
 
     def feeding(emit: Emit[RoutingDecision]) -> Callable[[Chunk], Any]:

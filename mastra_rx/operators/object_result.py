@@ -61,8 +61,8 @@ class ObjectPolicy:
 
 
 class ObjectReducer(Reducer):
-    """The object of a run: the wire's first `object-result` (one of a step that a processor sends back is forgotten), or,
-    where the wire says nothing of objects and a schema is given, what the text stands for.
+    """The object of a run: the wire's first `object-result` (one of a step that a processor sends back is forgotten),
+    or, where the wire says nothing of objects and a schema is given, what the text stands for.
     """
 
     def __init__(self, policy: ObjectPolicy | None = None) -> None:

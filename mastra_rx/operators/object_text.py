@@ -53,7 +53,7 @@ class ObjectText:
     def _state(self) -> Any:
         if self._schema.kind == "object":
             value = self._parser.value
-            return value if isinstance(value, dict | list) else NOTHING
+            return cast("Any", value) if isinstance(value, dict | list) else NOTHING
         if self._schema.kind == "array":
             return self._array()
         return self._enum()
@@ -72,7 +72,9 @@ class ObjectText:
         result = cast("dict[str, Any]", value).get("result") if isinstance(value, dict) else None
         if not isinstance(result, str) or not result:
             return NOTHING
-        candidates = [choice for choice in self._schema.choices if isinstance(choice, str) and choice.startswith(result)]
+        candidates = [
+            choice for choice in self._schema.choices if isinstance(choice, str) and choice.startswith(result)
+        ]
         return NOTHING if not candidates else candidates[0] if len(candidates) == 1 else result
 
     @property

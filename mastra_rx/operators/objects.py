@@ -70,10 +70,11 @@ class ObjectStream:
 
     def _add_what_is_missing(self, result: Any) -> None:
         """The last scalar of an array may be in the result only (D2)."""
-        if isinstance(result, list) and isinstance(self._last, list):
-            came, whole = len(cast("list[Any]", self._last)), cast("list[Any]", result)
-            if came < len(whole):
-                self._last = [*cast("list[Any]", self._last), *whole[came:]]
+        last: Any = self._last
+        if isinstance(result, list) and isinstance(last, list):
+            came, whole = cast("list[Any]", last), cast("list[Any]", result)
+            if len(came) < len(whole):
+                self._last = [*came, *whole[len(came) :]]
                 self._emit(self._last)
 
 
@@ -98,14 +99,16 @@ class ElementStream:
                 self._read(chunk.text, self._schema)
         elif chunk.type == "object":
             self._on_wire = 0
-            if isinstance(chunk.object, list):
-                self._on_wire = len(chunk.object)
-                self._give(chunk.object[self._given : -1])
+            growing: Any = chunk.object
+            if isinstance(growing, list):
+                self._on_wire = len(cast("list[Any]", growing))
+                self._give(cast("list[Any]", growing)[self._given : -1])
         elif chunk.type == "object-result":
             self._on_wire = 0
-            if isinstance(chunk.object, list) and not is_fallback(chunk):
-                self._give(chunk.object[self._given :])
-        elif chunk.type in ("step-finish", "finish"):
+            result: Any = chunk.object
+            if isinstance(result, list) and not is_fallback(chunk):
+                self._give(cast("list[Any]", result)[self._given :])
+        elif chunk.type == "step-finish" or chunk.type == "finish":
             self._end_text(chunk)
         elif chunk.type in ("step-start", "start"):
             self._text = None
@@ -154,7 +157,9 @@ def objects(schema: Any = None) -> Operator[Any]:
     [{}, {'n': 1}, {'n': 12}]
     """
     known = None if schema is None else schema_of(schema)
-    return operator(lambda emit: ObjectStream(emit, known), at_end=lambda feed: feed.end, at_failure=lambda feed: feed.end)
+    return operator(
+        lambda emit: ObjectStream(emit, known), at_end=lambda feed: feed.end, at_failure=lambda feed: feed.end
+    )
 
 
 def elements(schema: Any = None, *, error_strategy: ErrorStrategy = "strict") -> Operator[Any]:
@@ -184,7 +189,7 @@ def elements(schema: Any = None, *, error_strategy: ErrorStrategy = "strict") ->
 
 
 def validated(element: Schema[Any], emit: Emit[Any], strategy: ErrorStrategy = "strict") -> Emit[Any]:
-    """Emits elements as what the schema makes of them. Strict: the first misfit raises; else it is logged and left out."""
+    """Emits elements as what the schema makes of them. Strict: the first misfit raises; else it is logged, left out."""
     index = -1
 
     def emit_valid(value: Any) -> None:

@@ -1,4 +1,4 @@
-"""What operators are made of: one closure on the way of the chunks, and a reduction that gives its result at the end."""
+"""What operators are made of: a closure on the way of the chunks, and a reduction that gives its result at the end."""
 
 from __future__ import annotations
 

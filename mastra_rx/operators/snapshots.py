@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..schema import Schema, schema_of
 from .full_output import RunReducer, Status, Tripwire
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 class _Growing:
     """A text that grows: its pieces, and what was joined of them last."""
 
-    __slots__ = ("joined", "pieces", "read")
+    __slots__ = ("_read", "pieces")
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
-        self.joined = ""
-        self.read = 0
+        self._read = (0, "")  # one tuple: no thread sees half of it
 
     def text(self, count: int) -> str:
-        if count < self.read:
+        read, joined = self._read
+        if count < read:
             return "".join(self.pieces[:count])
-        if count > self.read:
-            self.joined += "".join(self.pieces[self.read : count])
-            self.read = count
-        return self.joined
+        if count > read:
+            joined += "".join(self.pieces[read:count])
+            self._read = (count, joined)
+        return joined
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -289,4 +289,4 @@ def snapshots(schema: Any = None) -> Operator[Snapshot]:
     ('It is 21.5 degrees.', ['output-available'], 'success')
     """
     known = None if schema is None else schema_of(schema)
-    return operator(lambda emit: SnapshotReducer(emit, known), at_end=lambda feed: cast("Any", feed).end)
+    return operator(lambda emit: SnapshotReducer(emit, known), at_end=lambda feed: feed.end)

@@ -123,10 +123,11 @@ def _synthetic_call(
 
 
 def _fill_in(known: ToolCallChunk, more: ToolCallChunk) -> None:
-    """In place, as in Mastra 1.71.0: the chunk is in the log and in every view, and the repeated call is shown to none."""
+    """In place, as in Mastra 1.71.0: the chunk is in the log and in every view; the repeated call is shown to none."""
     old, new = known.payload, more.payload
     changes: dict[str, Any] = {}
-    if not (isinstance(old.args, dict | list) and old.args) and not isinstance(old.args, str) and new.args:
+    args: Any = old.args
+    if not (isinstance(args, dict | list) and args) and not isinstance(args, str) and new.args:
         changes["args"] = new.args
         changes["args_error"] = changes["args_text"] = None
     for name in ("provider_metadata", "dynamic", "observability"):

@@ -110,7 +110,7 @@ class ToolPairReducer:
 
     def call(self, chunk: ToolCallChunk | ToolCallApprovalChunk) -> None:
         payload = chunk.payload
-        call = cast("ToolCallChunk", chunk) if chunk.type == "tool-call" else None
+        call = chunk if chunk.type == "tool-call" else None
         key = (chunk.run_id, payload.tool_call_id)
         known = self._open.get(key)
         if known is None:
@@ -252,7 +252,7 @@ class _PairFeed:
 
     def __call__(self, chunk: Chunk) -> None:
         known = self._calls.get(chunk.type)
-        passed = chunk if known is None else known(chunk)
+        passed: Chunk | list[Chunk] | None = chunk if known is None else known(chunk)
         if passed is None:
             self.pairs.repeated(cast("ToolCallChunk", chunk))
         for one in passed if isinstance(passed, list) else [passed]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -58,10 +59,7 @@ class Arguments:
 
     @property
     def value(self) -> Any:
-        live = self._live
-        if len(live.pieces) == self._count:
-            return live.value()
-        return _Live(self._pieces[: self._count]).value()
+        return self._live.value(self._count)
 
 
 class _Live:
@@ -72,15 +70,20 @@ class _Live:
         self._parser = PartialJSON(strict=True)
         self._read = 0
         self._broken = False
+        self._mutex = threading.Lock()  # a screen may look from a thread of its own
 
-    def value(self) -> Any:
-        unread, self._read = self.pieces[self._read :], len(self.pieces)
-        try:
-            if not self._broken:
-                self._parser.push("".join(unread))
-        except PartialJSONError:
-            self._broken = True  # shows what came before; the call will say why
-        return self._parser.value
+    def value(self, count: int) -> Any:
+        """What the first `count` pieces stand for."""
+        with self._mutex:
+            if count >= self._read:
+                unread, self._read = self.pieces[self._read : count], count
+                try:
+                    if not self._broken:
+                        self._parser.push("".join(unread))
+                except PartialJSONError:
+                    self._broken = True  # shows what came before; the call will say why
+                return self._parser.value
+        return _Live(self.pieces[:count]).value(count)
 
 
 @dataclass(frozen=True, slots=True)

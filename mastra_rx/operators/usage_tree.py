@@ -123,7 +123,7 @@ class UsageTreeReducer:
     def _step_finish(self, chunk: Any) -> None:
         payload = chunk.payload
         usage = Usage.of(None if payload.output is None else payload.output.usage)
-        metadata = payload.metadata or {}
+        metadata: dict[str, Any] = payload.metadata or {}
         self._steps.append(StepUsage(usage, metadata.get("modelId") or metadata.get("model")))
 
     def _finished(self, chunk: Any) -> None:
@@ -171,9 +171,9 @@ def _agent_of(key: NestedKey) -> str | None:
 def usage_tree() -> Operator[UsageNode]:
     """Who used what, when the run is complete: by step, nested run, agent, model and task; nothing counted twice.
 
-        --step-finish(15)--tool-output(step-finish(7))--step-finish(36)--finish-|
-        [                             usage_tree()                              ]
-        ------------------------------------------------------------------------(own 51, total 58)-|
+    --step-finish(15)--tool-output(step-finish(7))--step-finish(36)--finish-|
+    [                             usage_tree()                              ]
+    ------------------------------------------------------------------------(own 51, total 58)-|
     """
 
     def feeding(emit: Emit[UsageNode]) -> Callable[[Chunk], Any]:

@@ -132,8 +132,9 @@ class WorkflowReducer(Reducer):
         """The usage of an agent that ran inside counts for the run (Mastra 1.71.0)."""
         inner = chunk.payload.output
         if isinstance(inner, dict) and cast("dict[str, Any]", inner).get("type") == "finish":
-            payload = cast("dict[str, Any]", inner).get("payload") or {}
-            usage = payload.get("usage") or (payload.get("output") or {}).get("usage")
+            payload: dict[str, Any] = cast("dict[str, Any]", inner).get("payload") or {}
+            output: dict[str, Any] = payload.get("output") or {}
+            usage = payload.get("usage") or output.get("usage")
             self.usage += Usage.of(usage)
 
     def _finish(self, chunk: WorkflowFinishChunk) -> None:
@@ -188,9 +189,9 @@ class WorkflowReducer(Reducer):
 def workflow_steps() -> Operator[WorkflowStep]:
     """Each step live: its new state whenever something about it changed.
 
-        --step-start(a)--step-result(a)--step-start(b)--step-suspended(b)--workflow-finish-|
-        [                               workflow_steps()                                   ]
-        --(a, running)---(a, success)----(b, running)---(b, suspended)----------------------|
+    --step-start(a)--step-result(a)--step-start(b)--step-suspended(b)--workflow-finish-|
+    [                               workflow_steps()                                   ]
+    --(a, running)---(a, success)----(b, running)---(b, suspended)----------------------|
     """
 
     def feeding(emit: Emit[WorkflowStep]) -> Callable[[Chunk], Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from reactivex import Observable, abc
 
@@ -84,10 +84,11 @@ class ByteDecoder:
         *,
         must_end: bool = True,
         unwrap: Callable[[bytes], Wirelike | None] | None = None,
+        decoder: Decoder | None = None,
     ) -> None:
         self.framing: Framing = framing(name)
         self._unwrap = unwrap
-        self._decoder = Decoder()
+        self._decoder = decoder or Decoder()
         self._count = 0
         self._must_end = must_end
         self._ended = False
@@ -133,8 +134,13 @@ class ByteDecoder:
             self._decoder.decode_into(into, self._unwrapped(texts), self._count, self.framing.place)
         finally:
             self._count += len(texts)
-            if self._must_end and any(getattr(chunk, "wire_type", chunk.type) in ENDINGS for chunk in into[start:]):
-                self._ended = True
+            if self._must_end:
+                for chunk in into[start:]:
+                    kind = getattr(chunk, "wire_type", chunk.type)
+                    if kind in ENDINGS:
+                        self._ended = True
+                    elif kind in ("start", "step-start", "workflow-start"):
+                        self._ended = False  # a further turn until idle, or a workflow that was resumed
 
     def _unwrapped(self, texts: list[bytes]) -> Iterable[Wirelike]:
         unwrap = self._unwrap
@@ -191,7 +197,7 @@ def _checked(data: Any) -> bytes:
     if isinstance(data, bytes):
         return data
     if isinstance(data, bytearray | memoryview):
-        return bytes(data)
+        return bytes(cast("bytearray | memoryview", data))
     raise TypeError(f"from_bytes takes bytes, not {type(data).__name__}; for JSON texts use from_chunks")
 
 

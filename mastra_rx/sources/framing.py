@@ -24,10 +24,15 @@ BOM = b"\xef\xbb\xbf"
 class Framing(Protocol):
     """Takes bytes, gives the texts that are complete."""
 
-    place: str
-    """What a text is called in an error: `event`, `record` or `line`."""
-    done: bool
-    """The server said that no more comes (`[DONE]`)."""
+    @property
+    def place(self) -> str:
+        """What a text is called in an error: `event`, `record` or `line`."""
+        ...
+
+    @property
+    def done(self) -> bool:
+        """The server said that no more comes (`[DONE]`)."""
+        ...
 
     def feed(self, data: bytes) -> list[bytes]:
         """The texts that these bytes complete."""

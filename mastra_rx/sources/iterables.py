@@ -37,6 +37,7 @@ def from_chunks(source: Chunks) -> Observable[Chunk]:
     >>> seen[0].payload.text
     'Hi'
     """
+    given: object = source
     if isinstance(source, Source):
         return source
     if isinstance(source, Observable):
@@ -45,7 +46,7 @@ def from_chunks(source: Chunks) -> Observable[Chunk]:
         return Source(lambda sink, _: Running(lambda: _async_batches(source), sink))
     if isinstance(source, str | bytes | Mapping) or not isinstance(source, Iterable):
         raise TypeError(
-            f"a source is an Observable, an iterable or an async iterable of chunks, not {type(source).__name__}; "
+            f"a source is an Observable, an iterable or an async iterable of chunks, not {type(given).__name__}; "
             "for bytes as a server sends them use from_bytes, for a file from_jsonl"
         )
     return Source(lambda sink, _: Stepped(_batches(source), sink))

@@ -1,8 +1,8 @@
 """Recordings: JSON Lines of chunks, a chunk a line, as the server puts it on the wire.
 
-`record` adds one key of its own to each chunk, `recordedAt` (milliseconds since 1970), so that a recording can be played
-in the rhythm in which it came; `from_jsonl` takes it away again. Files without it, from Mastra itself or written by hand,
-are recordings too.
+`record` adds one key of its own to each chunk, `recordedAt` (milliseconds since 1970), so that a recording can be
+played in the rhythm in which it came; `from_jsonl` takes it away again. Files without it, from Mastra itself or written
+by hand, are recordings too.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def from_jsonl(
 ) -> Observable[Chunk]:
     """The chunks of a recording: a path, an open file (text or binary), or the lines themselves.
 
-    `speed` is None to play as fast as can be; 1.0 keeps the recorded rhythm, 2.0 plays twice as fast. Where no times were
-    recorded it makes no difference. A timed recording runs on the event loop, like any asynchronous source; subscribed
-    with a virtual-time scheduler (RxPY's `TestScheduler`) it runs on that.
+    `speed` is None to play as fast as can be; 1.0 keeps the recorded rhythm, 2.0 plays twice as fast. Where no times
+    were recorded it makes no difference. A timed recording runs on the event loop, like any asynchronous source;
+    subscribed with a virtual-time scheduler (RxPY's `TestScheduler`) it runs on that.
 
     A line that is not a chunk gives `ChunkDecodeError` with its number and text, after all that came before;
     `on_bad_line="skip"` logs it and goes on. A file that can't be read gives `SourceError`.
@@ -64,9 +64,10 @@ def from_jsonl(
     def opened(sink: Sink[Chunk], scheduler: abc.SchedulerBase | None) -> Connection:
         if speed is None:
             return Stepped(_batches(path, skip), sink)
+        pace: float = speed
         if isinstance(scheduler, VirtualTimeScheduler):
-            return _Virtual(path, skip, speed, sink, scheduler)
-        return Running(lambda: _in_rhythm(path, skip, speed), sink)
+            return _Virtual(path, skip, pace, sink, scheduler)
+        return Running(lambda: _in_rhythm(path, skip, pace), sink)
 
     return Source(opened)
 
@@ -74,8 +75,8 @@ def from_jsonl(
 def record(observable: Observable[Chunk], path: str | os.PathLike[str]) -> abc.DisposableBase:
     """Write each chunk to `path` as it comes, with the time, for `from_jsonl` to read.
 
-    Subscribes at once; dispose what is returned to stop. A stream that fails leaves what came until then, and the failure
-    in the log. Gives `SourceError` where the file can't be written.
+    Subscribes at once; dispose what is returned to stop. A stream that fails leaves what came until then, and the
+    failure in the log. Gives `SourceError` where the file can't be written.
 
     >>> import mastra_rx as mx, tempfile
     >>> path = tempfile.mktemp(suffix=".jsonl")

@@ -1,7 +1,7 @@
 """How a source runs: step by step where it is subscribed, or by itself on an event loop.
 
-A source is cold: each subscription opens it anew. A `SharedStream` opens it once, asks for batches and drives the steps;
-a plain subscriber is driven here.
+A source is cold: each subscription opens it anew. A `SharedStream` opens it once, asks for batches and drives the
+steps; a plain subscriber is driven here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
@@ -120,7 +120,7 @@ class Running(Generic[T]):
         self._loop = loop_here()
         self._disposed = self._closing = False
         self._task: asyncio.Task[None] | None = None
-        if _is_running_here(self._loop):
+        if is_running_here(self._loop):
             self._start()
         else:
             self._loop.call_soon_threadsafe(self._start)
@@ -132,7 +132,7 @@ class Running(Generic[T]):
         self._disposed = True
         if self._loop.is_closed():
             return
-        if _is_running_here(self._loop):
+        if is_running_here(self._loop):
             self._cancel()
         else:
             self._loop.call_soon_threadsafe(self._cancel)
@@ -182,12 +182,16 @@ def close_quietly(thing: object) -> None:
     close = getattr(thing, "close", None)
     if close is None:
         return
-    if isinstance(thing, Generator) and inspect.getgeneratorstate(thing) == inspect.GEN_RUNNING:
+    if isinstance(thing, Generator) and _is_running(cast("Generator[Any, Any, Any]", thing)):
         return  # it is waiting for its source on another thread, or asked to be closed from within; it ends there
     try:
         close()
     except Exception:
         log.exception("closing the source failed")
+
+
+def _is_running(generator: Generator[Any, Any, Any]) -> bool:
+    return inspect.getgeneratorstate(generator) == inspect.GEN_RUNNING
 
 
 async def aclose_quietly(thing: object) -> None:
@@ -201,7 +205,7 @@ async def aclose_quietly(thing: object) -> None:
         log.exception("closing the source failed")
 
 
-def _is_running_here(loop: asyncio.AbstractEventLoop) -> bool:
+def is_running_here(loop: asyncio.AbstractEventLoop) -> bool:
     try:
         return asyncio.get_running_loop() is loop
     except RuntimeError:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..chunks import Chunk
     from .iterables import Chunks
 
-    Continue = Callable[[Sequence[BackgroundTask]], Chunks | None | Awaitable[Chunks | None]]
+    Continue = Callable[[Sequence[BackgroundTask]], Chunks | Awaitable[Chunks | None] | None]
 
 log = logging.getLogger("mastra_rx")
 
@@ -34,12 +34,12 @@ def until_idle(
 ) -> Observable[Chunk]:
     """A source that plays a turn, waits for the background tasks it started, and plays the turns that follow.
 
-    When no turn is in progress and no task is running, `continue_with` is called once with the tasks that ended since the
-    last time; it gives the next turn's source (or an awaitable of it), or None to stop. The stream ends when nothing
-    runs and nothing ended. `tasks` is the task manager's stream: without it only what the turns themselves say of tasks
-    is known. `max_idle` is how many seconds to wait between turns without any chunk; then the stream ends, the tasks go
-    on. A suspended task is not waited for; `continue_on_suspend` says whether it triggers a turn (the reference says no,
-    Mastra 1.71.0 does).
+    When no turn is in progress and no task is running, `continue_with` is called once with the tasks that ended since
+    the last time; it gives the next turn's source (or an awaitable of it), or None to stop. The stream ends when
+    nothing runs and nothing ended. `tasks` is the task manager's stream: without it only what the turns themselves say
+    of tasks is known. `max_idle` is how many seconds to wait between turns without any chunk; then the stream ends, the
+    tasks go on. A suspended task is not waited for; `continue_on_suspend` says whether it triggers a turn (the
+    reference says no, Mastra 1.71.0 does).
 
         turn        --start--started(k)--finish-|
         tasks       ------------------------------completed(k)---
@@ -104,7 +104,9 @@ class _Idling:
                 timeout = None if in_turn else self._max_idle
                 kind, what = await asyncio.wait_for(self._inbox.get(), timeout)
             except TimeoutError:
-                log.info("no chunk for %s seconds while %d tasks run: the stream ends", self._max_idle, len(self._running))
+                log.info(
+                    "no chunk for %s seconds while %d tasks run: the stream ends", self._max_idle, len(self._running)
+                )
                 return
             if kind == "chunk":
                 if self._notice(what):
