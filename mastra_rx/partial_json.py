@@ -85,6 +85,9 @@ class PartialJSON:
         self._lines.add(delta)
 
     def _take(self, text: str, delta: str) -> None:
+        if self._opening is None and self._prose is None:
+            self._core.push(text)
+            return
         if self._opening is not None:
             decided = self._opening.feed(text)
             if decided is None:
@@ -159,6 +162,14 @@ class PartialJSON:
         """Whether the value at `path` (keys and indexes) is there and complete."""
         value = self._at(path)
         return value is not _NOTHING and value is not _OPEN
+
+    def closed_count(self, path: Path) -> int:
+        """How many elements of the array at `path` are complete."""
+        if self._prose is not None and self._prose.found is not _NOTHING:
+            value = _walk(self._prose.found, path)
+        else:
+            value = self._core.container_at(path)
+        return len(cast("list[Json]", value)) if isinstance(value, list) else 0
 
     def closed_elements(self, path: Path, start: int = 0) -> list[Json]:
         """The complete elements of the array at `path`, from index `start` on."""

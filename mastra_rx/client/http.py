@@ -177,7 +177,7 @@ class Http:
             with suppress(ValueError):
                 body = response.json()
         told = cast("dict[str, Any]", body) if isinstance(body, dict) else None
-        said: Any = body if told is None else told.get("error") or told.get("message")
+        said = cast("Any", body) if told is None else told.get("error") or told.get("message")
         issues = None if told is None else told.get("issues")
         message = f"{self._name(call)} answered {response.status_code}: {said or response.reason_phrase}"
         if issues:

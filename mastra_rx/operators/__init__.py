@@ -10,7 +10,6 @@ from .background_tasks import background_tasks
 from .collected import files, sources, tool_results
 from .deliver_on import deliver_on
 from .evaluations import evaluations
-from .full_output import full_output, text
 from .groups import by_run, by_step, turns
 from .nested import nested
 from .network import routing_decisions
@@ -27,6 +26,9 @@ from .tool_runs import tool_runs
 from .usage import running_usage, usage
 from .usage_tree import usage_tree
 from .workflow import workflow_steps
+
+# isort: split
+from .full_output import full_output, text  # last: the module `.text` would hide the operator of that name
 
 __all__ = [
     "background_tasks",

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from pydantic_core import from_json
+
 from ..errors import OutputValidationError, PartialJSONError
 from ..partial_json import PartialJSON
 from ..schema import Schema
@@ -26,6 +28,7 @@ class ObjectText:
         self._parser = PartialJSON()
         self._version = 0
         self._last: Any = NOTHING
+        self._was_open = False
         self.error: PartialJSONError | None = None
 
     def push(self, text: str) -> None:
@@ -38,36 +41,41 @@ class ObjectText:
 
     def news(self) -> Any:
         """The object's new state, to keep; `NOTHING` where it has not changed."""
-        version = self._parser.version
+        if self.error is not None:
+            return NOTHING
         if self._schema.kind == "array":
-            version += self._parser.closures  # an element that closes may be new to see, though its value is not
-        if version == self._version or self.error is not None:
+            return self._news_of_array()
+        if self._parser.version == self._version:
+            return NOTHING
+        self._version = self._parser.version
+        if self._schema.kind == "enum":
+            return self._news_of_enum()
+        value = self._parser.value
+        return cast("Any", value) if isinstance(value, dict | list) else NOTHING
+
+    def _news_of_array(self) -> Any:
+        """All complete elements, and the last one as far as it came if it is a container with something in it.
+
+        Complete elements never change, so there is news if their number does, or the last one that was shown open.
+        """
+        version = self._parser.version + self._parser.closures  # one that closes may be new to see, its value is not
+        if version == self._version or not self._parser.has_value:
             return NOTHING
         self._version = version
-        state = self._state()
-        if state is NOTHING or (self._schema.kind != "object" and _equal(state, self._last)):
-            return NOTHING
-        self._last = state
-        return state
+        elements = self.elements_of(self._parser.value)
+        closed = self._parser.closed_count(self.path)
+        shows_open = len(elements) > closed and bool(elements[-1]) and isinstance(elements[-1], dict | list)
+        if not shows_open:
+            elements = elements[:closed]
+        if self._last is not NOTHING and len(elements) == len(self._last):
+            may_differ = elements and (shows_open or self._was_open)
+            if not may_differ or _equal(elements[-1], self._last[-1]):
+                self._was_open = shows_open
+                return NOTHING
+        self._last, self._was_open = elements, shows_open
+        return elements
 
-    def _state(self) -> Any:
-        if self._schema.kind == "object":
-            value = self._parser.value
-            return cast("Any", value) if isinstance(value, dict | list) else NOTHING
-        if self._schema.kind == "array":
-            return self._array()
-        return self._enum()
-
-    def _array(self) -> Any:
-        """All complete elements, and the last one as far as it came if it is a container with something in it."""
-        if not self._parser.has_value:
-            return NOTHING
-        closed = self._parser.closed_elements(self.path)
-        value = self.elements_of(self._parser.value)
-        open_one = value[len(closed) :]
-        return closed + [item for item in open_one if isinstance(item, dict | list) and item]
-
-    def _enum(self) -> Any:
+    def _news_of_enum(self) -> Any:
         value = self._parser.value
         result = cast("dict[str, Any]", value).get("result") if isinstance(value, dict) else None
         if not isinstance(result, str) or not result:
@@ -75,7 +83,11 @@ class ObjectText:
         candidates = [
             choice for choice in self._schema.choices if isinstance(choice, str) and choice.startswith(result)
         ]
-        return NOTHING if not candidates else candidates[0] if len(candidates) == 1 else result
+        shown = candidates[0] if len(candidates) == 1 else result
+        if not candidates or shown == self._last:
+            return NOTHING
+        self._last = shown
+        return shown
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -108,20 +120,14 @@ def read_object(schema: Schema[Any], text: str, reason: str | None) -> Any:
 
     `reason` is why the model stopped: after `length` and `content-filter` there is none, however the text looks.
     """
-    parser = PartialJSON()
-    problem: PartialJSONError | None = None
-    try:
-        parser.push(text)
-    except PartialJSONError as error:
-        problem = error
-    value = parser.value if problem is None else None
+    value, problem = _whole(text)
     if reason in CUT_OFF:
         raise OutputValidationError(
             f'Structured output was truncated because the model finished with reason "{reason}".',
-            value=value if parser.has_value else text,
+            value=text if value is NOTHING else value,
             reason=reason,
         )
-    if problem is not None or not parser.has_value:
+    if value is NOTHING:
         why = str(problem) if problem is not None else "there is no JSON in the text"
         raise OutputValidationError(f"Structured output is not JSON: {why}", value=text, errors=[why]) from problem
     if schema.kind == "array":
@@ -132,3 +138,18 @@ def read_object(schema: Schema[Any], text: str, reason: str | None) -> Any:
             raise OutputValidationError("Invalid enum format: expected object with result property", value=value)
         return result
     return value
+
+
+def _whole(text: str) -> tuple[Any, PartialJSONError | None]:
+    """The value of a whole text. Plain JSON, the usual case, is read by the quickest parser there is."""
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            return from_json(text, allow_inf_nan=False), None
+        except ValueError:
+            pass
+    parser = PartialJSON()
+    try:
+        parser.push(text)
+    except PartialJSONError as error:
+        return NOTHING, error
+    return (parser.value if parser.has_value else NOTHING), None
