@@ -39,6 +39,11 @@ class ObjectText:
             except PartialJSONError as error:
                 self.error = error
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a value, however little of it."""
+        return self.error is None and self._parser.has_value
+
     def news(self) -> Any:
         """The object's new state, to keep; `NOTHING` where it has not changed."""
         if self.error is not None:

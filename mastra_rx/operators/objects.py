@@ -119,7 +119,7 @@ class ElementStream:
         self._text.push(text)
         complete = self._text.complete_elements(self._given)
         if self._on_wire is None:
-            self._give(complete, began=self._text.news() is not NOTHING)
+            self._give(complete, began=self._text.has_begun)
         else:  # the text may be something else than what the wire's object is made of
             self._give(complete[: max(0, self._on_wire - self._given)])
 

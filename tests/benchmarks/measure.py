@@ -1,6 +1,7 @@
 """One measurement in a process of its own: python -m tests.benchmarks.measure CASE INPUT [READERS]
 
-Prints one JSON line: {"chunks", "ms", "seen", "objects", "rss_mb"}, the median of REPS runs (default 5), as the peer does.
+Prints one JSON line: {"chunks", "ms", "seen", "objects", "rss_mb"}, the median of REPS runs (default 5), as the peer
+does.
 """
 
 from __future__ import annotations
