@@ -41,8 +41,8 @@ class ObjectStream:
                 self._read(chunk.text, self._schema)
         elif chunk.type == "object":
             self._on_wire, self._first = True, NOTHING
-            self._last = chunk.object
-            self._emit(chunk.object)
+            self._last = without_open_half(chunk.object)
+            self._emit(self._last)
         elif chunk.type == "object-result":
             self._on_wire = True
             if not is_fallback(chunk):
@@ -76,6 +76,23 @@ class ObjectStream:
             if len(came) < len(whole):
                 self._last = [*came, *whole[len(came) :]]
                 self._emit(self._last)
+
+
+def without_open_half(value: Any) -> Any:
+    """`value` without half an emoji at the place where it grows, which is the last of the last (D10)."""
+    if isinstance(value, str):
+        return value[:-1] if "\ud800" <= value[-1:] <= "\udbff" else value
+    if not value or not isinstance(value, dict | list):
+        return value
+    container = cast("Any", value)
+    key: Any = next(reversed(container)) if isinstance(value, dict) else -1
+    last = container[key]
+    whole = without_open_half(last)
+    if whole is last:
+        return container
+    copy = container.copy()
+    copy[key] = whole
+    return copy
 
 
 class ElementStream:
