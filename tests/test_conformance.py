@@ -50,6 +50,7 @@ ALL_VALUES = [name for name in VALUES if name != "object"]
 DIFFERENCES: dict[str, dict[str, str]] = {
     "object-array": {"textStream": "D3", "elementStream": "D1"},
     "object-nested": {"objectStream": "D10"},
+    "object-char-by-char": {"objectStream": "D10"},
     "object-array-numbers": {"textStream": "D3", "objectStream": "D2", "elementStream": "D2"},
     "object-array-oneshot": ARRAY_TEXT,
     "object-array-strings": ARRAY_TEXT,

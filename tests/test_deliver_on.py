@@ -288,6 +288,15 @@ def test_a_closed_loop_ends_the_subscription(policy: str) -> None:
     assert (seen.items, seen.completed) == ([], 0)
 
 
+def test_a_loop_that_is_closed_before_it_had_its_turn_ends_the_subscription() -> None:
+    loop = asyncio.new_event_loop()
+    feed, seen, _ = delivered(loop)
+    feed.on_next(0)  # wakes it; it never runs again
+    loop.close()
+    feed.on_next(1)
+    assert (seen.items, feed.readers) == ([], 0)
+
+
 def test_a_reader_of_a_run_whose_loop_was_closed_is_let_go_of() -> None:
     feed: Subject[Any] = Subject()
     output = mx.MastraModelOutput(feed)
@@ -319,7 +328,7 @@ def test_no_thread_is_left() -> None:
 
 
 def test_a_blocking_source_runs_elsewhere_by_subscribe_on() -> None:
-    """It runs where it is subscribed: for a window that must not stand still meanwhile, RxPY's `subscribe_on` moves it."""
+    """It runs where it is subscribed; RxPY's `subscribe_on` moves it, so that no window stands still meanwhile."""
     target, release = Target(), threading.Event()
     me, threads = threading.get_ident(), set[int]()
 

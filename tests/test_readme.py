@@ -27,7 +27,9 @@ def test_every_python_block_prints_what_it_says() -> None:
                 continue
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
-                exec(compile(code.replace("http://localhost:4111", server.url), f"README block {number}", "exec"), scope)
+                exec(
+                    compile(code.replace("http://localhost:4111", server.url), f"README block {number}", "exec"), scope
+                )
             following = BLOCKS[number + 1] if number + 1 < len(BLOCKS) else ("", "")
             if following[0] == "text":
                 assert printed.getvalue() == following[1]

@@ -29,7 +29,9 @@ def events(data: bytes) -> list[tuple[int | None, Any]]:
         fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if line and not line.startswith(b":"))
         if b"data" in fields:
             number = int(fields[b"id"]) if b"id" in fields else None
-            found.append((number, fields[b"data"].decode() if fields[b"data"] == b"[DONE]" else json.loads(fields[b"data"])))
+            found.append(
+                (number, fields[b"data"].decode() if fields[b"data"] == b"[DONE]" else json.loads(fields[b"data"]))
+            )
     return found
 
 
@@ -313,7 +315,9 @@ def test_numbers_stay_right_where_the_beginning_is_gone() -> None:
     feed.put(*[text(str(number)) for number in range(10)])
     feed.end()
     got = events(b"".join(mx.relay.sse(feed.output)))
-    kept = [(number, data["payload"]["text"]) for number, data in got if number is not None and data["type"] == "text-delta"]
+    kept = [
+        (number, data["payload"]["text"]) for number, data in got if number is not None and data["type"] == "text-delta"
+    ]
     assert kept == [(7, "7"), (8, "8"), (9, "9")]
     assert [number for number, _ in events(b"".join(mx.relay.sse(feed.output, last_event_id=8)))] == [9, 10, None]
 
@@ -322,7 +326,9 @@ def test_a_reader_that_falls_behind_more_than_once_still_counts_right() -> None:
     """A gap says how many chunks are missing from where the reader stands."""
     chunks = [mx.parse_chunk(text(str(number))) for number in range(3)]
     stream = [mx.HistoryGap(missed=5), chunks[0], mx.HistoryGap(missed=2), chunks[1], chunks[2]]
-    output: Any = SimpleNamespace(full_stream=mx.as_view(rx.from_iterable(stream)), is_over=True, run_id="r", settled=SimpleNamespace(error=None))
+    output: Any = SimpleNamespace(
+        full_stream=mx.as_view(rx.from_iterable(stream)), is_over=True, run_id="r", settled=SimpleNamespace(error=None)
+    )
     assert [number for number, _ in events(b"".join(mx.relay.sse(output)))] == [5, 8, 9, None]
 
 
@@ -367,7 +373,9 @@ def test_a_bad_line_is_a_failure_too() -> None:
     assert (got[1][1]["type"], got[1][1]["payload"]["error"]["name"]) == ("error", "ChunkDecodeError")
 
 
-@pytest.mark.parametrize("last", [error({"message": "boom"}), ABORT, finish("tripwire")], ids=lambda chunk: chunk["type"])
+@pytest.mark.parametrize(
+    "last", [error({"message": "boom"}), ABORT, finish("tripwire")], ids=lambda chunk: chunk["type"]
+)
 def test_a_run_that_ended_otherwise_is_over_too(last: Wire) -> None:
     output = mx.MastraModelOutput([text("a"), last])
     assert b"".join(mx.relay.sse(output)).endswith(DONE)

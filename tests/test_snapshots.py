@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -118,7 +119,7 @@ def test_parts_keep_their_identity() -> None:
         text("y"),
         finish(),
     )
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in itertools.pairwise(found):
         changed = [place for place, part in enumerate(before.parts) if after.parts[place] is not part]
         assert len(changed) + len(after.parts) - len(before.parts) <= 1, "one chunk changes one part"
     thought = {id(snapshot.parts[0]) for snapshot in found if len(snapshot.parts) > 1}
@@ -200,7 +201,9 @@ def test_ten_thousand_deltas_share_what_they_can() -> None:
 
 
 def test_one_comes_for_each_change_and_none_for_no_change() -> None:
-    found = snapshots_of(START, {"type": "is-task-complete", "payload": {}}, text("a"), {"type": "raw", "payload": {}}, finish())
+    found = snapshots_of(
+        START, {"type": "is-task-complete", "payload": {}}, text("a"), {"type": "raw", "payload": {}}, finish()
+    )
     assert [snapshot.text for snapshot in found][-2:] == ["a", "a"]
     assert len(found) <= 3
     assert found[-1].status == "success"

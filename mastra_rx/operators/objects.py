@@ -41,8 +41,10 @@ class ObjectStream:
                 self._read(chunk.text, self._schema)
         elif chunk.type == "object":
             self._on_wire, self._first = True, NOTHING
-            self._last = without_open_half(chunk.object)
-            self._emit(self._last)
+            whole = without_open_half(chunk.object)
+            if whole is chunk.object or whole != self._last:
+                self._last = whole
+                self._emit(whole)
         elif chunk.type == "object-result":
             self._on_wire = True
             if not is_fallback(chunk):

@@ -1,4 +1,4 @@
-"""What drives the screens of these tests: runs on threads of their own, and a way to wait that fails instead of hanging."""
+"""What drives the screens of these tests: runs on threads of their own, and a way to wait that does not hang."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def wait_for(condition: Callable[[], Any], turn: Callable[[], Any] | None = None
 
 
 def threads_of(before: set[threading.Thread]) -> set[threading.Thread]:
-    """The threads that were not there before; those that are about to end get the time to. Our own loop stays, by design."""
+    """The new threads that stay; those about to end get the time to. Our own loop stays by design, and is left out."""
     new = {thread for thread in threading.enumerate() if thread not in before and thread.name != "mastra_rx"}
     for thread in new:
         thread.join(LIMIT)
@@ -111,3 +112,15 @@ async def slowly(chunks: list[Any], seconds: float = 0.005) -> AsyncIterator[Any
 def module(name: str) -> Any:
     """The toolkit, or a skip that says why."""
     return pytest.importorskip(name, reason=f"{name} is not installed", exc_type=ImportError)
+
+
+def let_go_of(root: Any) -> None:
+    """Destroy a Tk window and free its interpreter here: freed by the collector on another thread, it would abort."""
+    widgets, found = [root], [root]
+    while found:
+        found = [child for widget in found for child in widget.children.values()]
+        widgets += found
+    with suppress(Exception):  # a test may have destroyed it
+        root.destroy()
+    for widget in widgets:
+        widget.__dict__.pop("tk", None)

@@ -70,8 +70,10 @@ class Server:
         run.__annotations__["request"] = fastapi.Request
         app.get("/run")(run)
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = "http://127.0.0.1:%d" % self._listener.getsockname()[1]
-        self._server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1))
+        self.address = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._server = uvicorn.Server(
+            uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
+        )
         self._thread = threading.Thread(target=self._server.run, args=([self._listener],), name="the server")
         self._thread.start()
         wait_for(lambda: self._server.started)
@@ -112,7 +114,9 @@ class Client:
 
     def __init__(self, server: Server, last_event_id: int | None = None) -> None:
         headers = {} if last_event_id is None else {"Last-Event-ID": str(last_event_id)}
-        self._response = urllib.request.urlopen(urllib.request.Request(f"{server.address}/run", headers=headers), timeout=LIMIT)
+        self._response = urllib.request.urlopen(
+            urllib.request.Request(f"{server.address}/run", headers=headers), timeout=LIMIT
+        )
         self.type = self._response.headers["content-type"]
         self.data = b""
         self._thread = threading.Thread(target=self._read, daemon=True)

@@ -137,5 +137,3 @@ def failing() -> None:
 def test_a_failure_can_be_shown() -> None:
     test = shown(failing)
     assert "socket hang up" in test.error[0].value
-
-

@@ -15,7 +15,7 @@ from reactivex.scheduler import NewThreadScheduler
 import mastra_rx as mx
 from mastra_rx import operators as ops
 from tests.cases.wire import finish, text
-from tests.ui.feeds import LIMIT, Feed, module, recorded, threads_of, timed, wait_for
+from tests.ui.feeds import LIMIT, Feed, let_go_of, module, recorded, threads_of, timed, wait_for
 
 tkinter = module("tkinter")
 
@@ -76,14 +76,13 @@ class Window:
 @pytest.fixture
 def window(display: str) -> Iterator[Window]:
     window = Window()
+    parts = window.text, window.status
     yield window
-    try:
-        window.root.destroy()
-    except tkinter.TclError:
-        pass  # a test destroyed it
+    let_go_of(window.root)
+    for part in parts:
+        part.__dict__.pop("tk", None)
+    gc.collect()
     assert window.faults == []
-    del window
-    gc.collect()  # Tk's objects have to die on Tk's thread
 
 
 def test_a_run_from_another_thread_is_on_the_screen(window: Window) -> None:
