@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
@@ -69,7 +69,26 @@ def from_jsonl(
             return _Virtual(path, skip, pace, sink, scheduler)
         return Running(lambda: _in_rhythm(path, skip, pace), sink)
 
-    return Source(opened)
+    return _Played(opened, path)
+
+
+class _Played(Source):
+    """A recording as a source; in Jupyter it shows itself as a timeline, which subscribes nothing."""
+
+    def __init__(self, opener: Callable[[Sink[Chunk], abc.SchedulerBase | None], Connection], path: Recording) -> None:
+        super().__init__(opener)
+        self._path = path
+
+    def _repr_html_(self) -> str | None:
+        if not isinstance(self._path, str | os.PathLike):
+            return None  # a file or lines that can be read only once are not to be read for a look
+        from ..timeline import read_timed, timeline_svg
+
+        try:
+            times, chunks = zip(*read_timed(self._path), strict=True)
+        except (SourceError, ValueError):
+            return None
+        return timeline_svg(chunks, times=times)
 
 
 def record(observable: Observable[Chunk], path: str | os.PathLike[str]) -> abc.DisposableBase:
