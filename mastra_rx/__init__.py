@@ -16,7 +16,6 @@ for piece in output.text_stream:
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .chunks import BaseChunk, parse_chunk, to_wire
 from .chunks.vocabulary import MODULE_OF
 from .errors import (
     AgentError,
@@ -55,13 +54,13 @@ from .workflow_output import WorkflowRunOutput
 if TYPE_CHECKING:
     from . import jupyter, relay
     from .chunks import *  # noqa: F403  # every chunk class, by its name
-    from .chunks import Chunk
+    from .chunks import BaseChunk, Chunk, parse_chunk, to_wire
     from .client import MastraClient
 
 
 def __getattr__(name: str) -> Any:
     """Chunk classes and the doors are imported when they are first named."""
-    if name == "Chunk" or name in MODULE_OF:
+    if name in ("BaseChunk", "Chunk", "parse_chunk", "to_wire") or name in MODULE_OF:
         from . import chunks
 
         return getattr(chunks, name)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, cast
 
-from pydantic import TypeAdapter
 from reactivex import operators as rxops
 from typing_extensions import TypeVar
 
@@ -21,6 +20,8 @@ from .schema import schema_of
 from .view import View
 
 if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
     from .chunks import FileChunk, SourceChunk, ToolCallChunk, ToolResultChunk
     from .operators.background_tasks import BackgroundTask
     from .operators.evaluations import Evaluation

@@ -334,7 +334,7 @@ class _Core:
     # ---- states: each reads from `index` on and gives the index where it stopped -------------------------------------
 
     def _value(self, text: str, index: int) -> int:
-        index = _space(text, index).end()  # type: ignore[union-attr]
+        index = _space(text, index).end()  # type: ignore[union-attr]  # always matches
         if index == len(text):
             return index
         char = text[index]
@@ -368,7 +368,7 @@ class _Core:
         return self._stack[-1].key is None and not self._after_comma
 
     def _key(self, text: str, index: int) -> int:
-        index = _space(text, index).end()  # type: ignore[union-attr]
+        index = _space(text, index).end()  # type: ignore[union-attr]  # always matches
         if index == len(text):
             return index
         char = text[index]
@@ -384,7 +384,7 @@ class _Core:
         return index + 1
 
     def _colon(self, text: str, index: int) -> int:
-        index = _space(text, index).end()  # type: ignore[union-attr]
+        index = _space(text, index).end()  # type: ignore[union-attr]  # always matches
         if index == len(text):
             return index
         if text[index] == ":":
@@ -397,7 +397,7 @@ class _Core:
 
     def _after_value(self, text: str, index: int) -> int:
         start = index
-        index = _space(text, index).end()  # type: ignore[union-attr]
+        index = _space(text, index).end()  # type: ignore[union-attr]  # always matches
         if index == len(text):
             self._after_number = self._after_number and index == start
             return index
@@ -421,7 +421,7 @@ class _Core:
         return index + 1
 
     def _string(self, text: str, index: int) -> int:
-        stop = _plain(text, index).end()  # type: ignore[union-attr]
+        stop = _plain(text, index).end()  # type: ignore[union-attr]  # always matches
         if stop > index:
             self._add(text[index:stop])
         if stop == len(text):
@@ -499,7 +499,7 @@ class _Core:
             self._finish(_as_number(whole_one[1], self.offset + index))
             self._after_number = True
             return whole_one.end()
-        stop = _digits(text, index).end()  # type: ignore[union-attr]
+        stop = _digits(text, index).end()  # type: ignore[union-attr]  # always matches
         if stop > index:
             self._pieces.append(text[index:stop])
             self._length += stop - index

@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .chunks.wire import to_wire
-from .errors import SourceError
+from .errors import SourceError, StreamDisposed
 from .run_output import RunOutput
 
 if TYPE_CHECKING:
@@ -38,9 +38,8 @@ def sse(output: RunOutput[Any], *, last_event_id: str | int | None = None, heart
     >>> b"".join(mx.relay.sse(output))
     b'id: 0\\ndata: {"type":"finish","payload":{}}\\n\\ndata: [DONE]\\n\\n'
     """
-    start = 0
-    if last_event_id is not None and str(last_event_id).strip().isdigit():
-        start = int(last_event_id) + 1
+    last = "" if last_event_id is None else str(last_event_id).strip()
+    start = int(last[:18]) + 1 if last.isascii() and last.isdigit() else 0
     return Relay(output, _Events(), start, heartbeat)
 
 
@@ -59,12 +58,13 @@ class Relay:
         self._heartbeat = heartbeat
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        chunks = self._output.full_stream.__aiter__()
+        chunks = aiter(self._output.full_stream)
         counter = _Counter(self._start)
         try:
             while True:
                 try:
-                    chunk = await asyncio.wait_for(chunks.__anext__(), self._heartbeat)
+                    async with asyncio.timeout(self._heartbeat):
+                        chunk = await anext(chunks)
                 except TimeoutError:
                     yield self._form.silence
                     continue
@@ -74,8 +74,11 @@ class Relay:
                 if number is not None:
                     yield self._form.chunk(number, to_wire(chunk))
         except SourceError as error:
-            yield self._failure(counter, error)
-        if self._output.is_over:
+            for portion in self._failure(counter, error):
+                yield portion
+        finally:
+            await cast("Any", chunks).aclose()
+        if self._is_over:
             yield self._form.end
 
     def __iter__(self) -> Iterator[bytes]:
@@ -86,15 +89,21 @@ class Relay:
                 if number is not None:
                     yield self._form.chunk(number, to_wire(chunk))
         except SourceError as error:
-            yield self._failure(counter, error)
-        if self._output.is_over:
+            yield from self._failure(counter, error)
+        if self._is_over:
             yield self._form.end
 
-    def _failure(self, counter: _Counter, error: SourceError) -> bytes:
+    @property
+    def _is_over(self) -> bool:
+        """Whether all came; not so where the output was disposed before."""
+        return self._output.is_over and not isinstance(self._output.settled.error, StreamDisposed)
+
+    def _failure(self, counter: _Counter, error: SourceError) -> Iterator[bytes]:
         """The source failed: the client is told by an error chunk, as it would be told of a run that failed."""
         told = {"name": type(error).__name__, "message": str(error)}
         wire = {"type": "error", "runId": self._output.run_id, "from": "SYSTEM", "payload": {"error": told}}
-        return self._form.chunk(counter.next, wire)
+        if counter.next >= self._start:  # a client that comes again has had it
+            yield self._form.chunk(counter.next, wire)
 
 
 class _Counter:
@@ -107,7 +116,7 @@ class _Counter:
     def number(self, chunk: Chunk) -> int | None:
         """The chunk's number; None for one that is not to be sent."""
         if chunk.type == "history-gap":
-            self.next = chunk.missed
+            self.next += chunk.missed
             return None
         number, self.next = self.next, self.next + 1
         return number if number >= self._start else None

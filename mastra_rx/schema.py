@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Annotated, Any, Generic, Literal, TypeVar, cast, get_args, get_origin
 from urllib.parse import unquote
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+import pydantic
 
 from .errors import OutputValidationError, SchemaError
 
@@ -63,7 +63,7 @@ _SAID_BY_VALIDATORS = frozenset({"value_error", "assertion_error", "missing"})
 class _TypeSchema(Schema[T]):
     """Of a type that pydantic knows."""
 
-    def __init__(self, adapter: TypeAdapter[T], spec: Any = None) -> None:
+    def __init__(self, adapter: pydantic.TypeAdapter[T], spec: Any = None) -> None:
         self._adapter = adapter
         self._spec = spec
 
@@ -74,12 +74,12 @@ class _TypeSchema(Schema[T]):
     def validate(self, value: Any) -> T:
         try:
             return self._adapter.validate_python(value)
-        except ValidationError as first:
+        except pydantic.ValidationError as first:
             if all(item["type"] in _SAID_BY_VALIDATORS for item in first.errors(include_url=False)):
                 raise _misfit(value, _sentences(first)) from first
             try:  # what JSON may do and Python may not, in strict types: a date as text, say
                 return self._adapter.validate_json(json.dumps(value))
-            except (ValidationError, ValueError, TypeError, RecursionError):
+            except (pydantic.ValidationError, ValueError, TypeError, RecursionError):
                 raise _misfit(value, _sentences(first)) from first
             except Exception as error:
                 raise _misfit(value, [f"root: {type(error).__name__}: {error}"]) from error
@@ -164,13 +164,13 @@ def schema_of(spec: Any) -> Schema[Any]:
         schema = _JsonSchema(cast("Mapping[str, Any]", spec))
         schema.check()
         return schema
-    if isinstance(spec, TypeAdapter):
-        adapter = cast("TypeAdapter[Any]", spec)
+    if isinstance(spec, pydantic.TypeAdapter):
+        adapter = cast("pydantic.TypeAdapter[Any]", spec)
         return _TypeSchema(adapter, getattr(adapter, "_type", None))
-    if isinstance(spec, str | bytes | int | float | list | BaseModel) or inspect.isroutine(spec):
-        raise SchemaError(f"a schema is a type, a TypeAdapter or a JSON schema as a dict, not {spec!r}")
+    if isinstance(spec, str | bytes | int | float | list | pydantic.BaseModel) or inspect.isroutine(spec):
+        raise SchemaError(f"a schema is a type, a pydantic.TypeAdapter or a JSON schema as a dict, not {spec!r}")
     try:
-        schema = _TypeSchema(TypeAdapter(spec), spec)
+        schema = _TypeSchema(pydantic.TypeAdapter(spec), spec)
         _ = schema.json_schema
         return schema
     except Exception as error:
@@ -259,7 +259,7 @@ def _misfit(value: Any, errors: list[str]) -> OutputValidationError:
     return OutputValidationError(message, value=value, errors=errors, index=index)
 
 
-def _sentences(error: ValidationError) -> list[str]:
+def _sentences(error: pydantic.ValidationError) -> list[str]:
     return [f"{_path(item['loc'])}: {item['msg']}" for item in error.errors(include_url=False)]
 
 

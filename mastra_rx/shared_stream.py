@@ -79,6 +79,7 @@ class Openable(Protocol[T_co]):
 Stage = Callable[[T], "T | Sequence[T] | None"]
 """What happens to an item before readers get it: the item itself, None to swallow it, or a list of items instead."""
 
+_LOOK_AGAIN = 0.01  # seconds until a scheduler looks again whether it may step the source
 _SLICE = 256  # how much of the log a replay takes at once
 _ROUNDS = 3  # turns that readers wait for others that are about to subscribe with them (`start_with` takes two)
 
@@ -323,7 +324,11 @@ class SharedStream(Observable[T], Generic[T]):
             return
 
         def turn(scheduler: abc.SchedulerBase, _: Any = None) -> None:
-            if self._wanted and self._step():
+            if not self._wanted:
+                return
+            if (more := self._step(wait=False)) is None:  # another thread waits for the source; this one must not
+                scheduler.schedule_relative(_LOOK_AGAIN, turn)
+            elif more:
                 scheduler.schedule(turn)
 
         scheduler.schedule(turn)
@@ -332,12 +337,15 @@ class SharedStream(Observable[T], Generic[T]):
     def _wanted(self) -> bool:
         return self._end is None and bool(self._readers or self._waiters or self._latecomers)
 
-    def _step(self) -> bool:
+    def _step(self, wait: bool = True) -> bool | None:
+        """Whether there may be more; None where another thread is at it and this one is not to wait."""
         me = threading.get_ident()
         if me in (self._driving, self._delivering):  # a callback subscribed; the loop further up the stack drives
             return False
         connection = self._connection
-        with self._driver:
+        if not self._driver.acquire(blocking=wait):
+            return None
+        try:
             if connection is None or self._end is not None:
                 return False
             self._driving = me
@@ -348,6 +356,8 @@ class SharedStream(Observable[T], Generic[T]):
                 more = False
             finally:
                 self._driving = None
+        finally:
+            self._driver.release()
         self._deliver_if_idle()  # what the step pushed; only now, so that no lock is held while callbacks run
         return more
 

@@ -120,7 +120,7 @@ class View(Observable[T_co], Generic[T_co]):
 
     # ---- blocking ----------------------------------------------------------------------------------------------------
 
-    def run(self) -> T_co:  # type: ignore[override]
+    def run(self) -> T_co:  # type: ignore[override]  # RxPY's takes a scheduler
         """The last value, waited for here; `NoValueError` where there was none.
 
         Raises `BlockingCallError` inside a running event loop: `await` the view there.

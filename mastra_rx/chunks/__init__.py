@@ -13,11 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .base import BaseChunk, Wire
-from .decode import Decoder
-from .parse import class_of, parse_chunk
 from .vocabulary import MODULE_OF, TYPES
-from .wire import to_wire
 
 if TYPE_CHECKING:
     from .background_task import (
@@ -41,6 +37,7 @@ if TYPE_CHECKING:
         BackgroundTaskSuspendedChunk,
         BackgroundTaskSuspendedPayload,
     )
+    from .base import BaseChunk, Wire, wire_name
     from .control import (
         AbortChunk,
         CustomChunk,
@@ -59,6 +56,8 @@ if TYPE_CHECKING:
         StepStartChunk,
         StepStartPayload,
     )
+    from .decode import Decoder
+    from .hot import make_tool_call
     from .metadata import (
         GoalChunk,
         GoalPayload,
@@ -124,6 +123,7 @@ if TYPE_CHECKING:
         NestedEventChunk,
         UnknownChunk,
     )
+    from .parse import chunk_of, class_of, parse_chunk, read_json
     from .reasoning import (
         ReasoningDeltaChunk,
         ReasoningDeltaPayload,
@@ -172,6 +172,7 @@ if TYPE_CHECKING:
         ToolResultChunk,
         ToolResultPayload,
     )
+    from .wire import to_wire
     from .workflow import (
         WorkflowCanceledChunk,
         WorkflowFinishChunk,
@@ -281,11 +282,28 @@ if TYPE_CHECKING:
         | HistoryGap
     )
 
+_FUNCTIONS = {
+    "BaseChunk": "base",
+    "Decoder": "decode",
+    "Wire": "base",
+    "chunk_of": "parse",
+    "class_of": "parse",
+    "make_tool_call": "hot",
+    "parse_chunk": "parse",
+    "read_json": "parse",
+    "to_wire": "wire",
+    "wire_name": "base",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """Classes are imported when they are first named; `Chunk`, the union, imports them all."""
-    if name in MODULE_OF:
-        value = getattr(importlib.import_module(f".{MODULE_OF[name]}", __name__), name)
+    """What is named is imported then: typing the wire takes longer to import than all the rest.
+
+    `Chunk`, the union, imports every class.
+    """
+    module = MODULE_OF.get(name) or _FUNCTIONS.get(name)
+    if module is not None:
+        value = getattr(importlib.import_module(f".{module}", __name__), name)
     elif name == "Chunk":
         value = _union()
     else:
@@ -299,6 +317,8 @@ def _union() -> Any:
 
     from pydantic import Discriminator, Tag
 
+    from .parse import class_of
+
     members = [
         Annotated[class_of(name), Tag(name)] for name in MODULE_OF if name.endswith("Chunk") or name == "HistoryGap"
     ]
@@ -306,8 +326,11 @@ def _union() -> Any:
 
 
 def _tag(value: Any) -> str:
+    from .base import BaseChunk
+    from .parse import parse_chunk
+
     if isinstance(value, BaseChunk):
-        return type(value).__name__
+        return value.__class__.__name__
     return type(parse_chunk(value)).__name__
 
 
@@ -466,7 +489,11 @@ __all__ = [
     "WorkflowStepStartChunk",
     "WorkflowStepSuspendedChunk",
     "WorkflowStepWaitingChunk",
+    "chunk_of",
     "class_of",
+    "make_tool_call",
     "parse_chunk",
+    "read_json",
     "to_wire",
+    "wire_name",
 ]

@@ -92,7 +92,7 @@ class Decoder:
             return [self._joined(chunk, *_TEXT_OF[kind])]
         if self._held and kind in _DELTA_OF:
             delta, name = _DELTA_OF[kind]
-            key = (delta, getattr(chunk.payload, name, None))  # type: ignore[reportAttributeAccessIssue]
+            key = (delta, getattr(chunk.payload, name, None))  # type: ignore[reportAttributeAccessIssue]  # they have one
             if key in self._held:
                 return [self._given_up(key), chunk]
         return [chunk]

@@ -143,7 +143,8 @@ class EnvelopePosition(Position):
 
     def _unwrap(self, text: bytes) -> Any:
         envelope: Any = read_json(text)
-        if not isinstance(envelope, dict) or not isinstance(index := envelope.get("index"), int):  # type: ignore[reportUnknownMemberType]
+        index: Any = cast("dict[str, Any]", envelope).get("index") if isinstance(envelope, dict) else None
+        if not isinstance(index, int):
             return text  # a plain chunk after all
         if index < self.next:
             return None  # sent again

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 from reactivex import Observable, abc
 from typing_extensions import TypeVar
 
-from ..chunks.parse import parse_chunk
+from .. import chunks
 from ..errors import AgentError, StreamDisposed, StreamInterrupted
 from .agent_error import agent_error
 from .object_result import ObjectOutcome, ObjectReducer
@@ -177,7 +177,7 @@ class RunReducer:
         ends["error"] = {"error": raw.get("error", raw.get("payload"))}
         kind = chunk.wire_type
         if kind in ends:
-            self._handlers[kind](parse_chunk({"type": kind, "payload": ends[kind]}))
+            self._handlers[kind](chunks.parse_chunk({"type": kind, "payload": ends[kind]}))
         return chunk
 
     def _start(self, chunk: Chunk) -> Chunk:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from ..chunks.parse import chunk_of
+from .. import chunks
 from ..errors import ChunkDecodeError
 from .groups import ChunkGroup, Grouping, grouping
 from .operator import Operator
@@ -97,7 +97,7 @@ def _event(chunk: Any) -> Inner | None:
     wire.setdefault("runId", chunk.run_id)
     wire.setdefault("from", chunk.from_)
     run_id = wire["runId"]
-    return Inner(NestedKey(cast("NestedKind", who), run_id, run_id), chunk_of(wire))
+    return Inner(NestedKey(cast("NestedKind", who), run_id, run_id), chunks.chunk_of(wire))
 
 
 def _inner(kind: NestedKind, id: str | None, name: str | None, output: Any) -> Inner | None:
@@ -108,7 +108,7 @@ def _inner(kind: NestedKind, id: str | None, name: str | None, output: Any) -> I
     if not isinstance(wire.get("type"), str) or not wire.keys() & {"payload", "from", "runId", "object", "data"}:
         return None
     run_id = wire.get("runId")
-    return Inner(NestedKey(kind, id, run_id if isinstance(run_id, str) else None, name), chunk_of(wire))
+    return Inner(NestedKey(kind, id, run_id if isinstance(run_id, str) else None, name), chunks.chunk_of(wire))
 
 
 _WRAPPINGS: dict[str, Callable[[Any], Inner | None]] = {

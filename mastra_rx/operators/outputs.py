@@ -34,7 +34,7 @@ class Outputs(Sequence[Any]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(cast("Sequence[Any]", other))
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # compared by what it holds
 
     def __repr__(self) -> str:
         return repr(self._items[: self._count])

@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 
 class _Growing:
-    """A text that grows: its pieces, and what was joined of them last."""
+    """A text that grows: its pieces, and what was joined of them last. Any thread may read."""
 
-    __slots__ = ("_read", "pieces")
+    __slots__ = ("joined", "pieces")
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
-        self._read = (0, "")  # one tuple: no thread sees half of it
+        self.joined = (0, "")
 
     def text(self, count: int) -> str:
-        read, joined = self._read
+        read, joined = self.joined
         if count < read:
             return "".join(self.pieces[:count])
         if count > read:
             joined += "".join(self.pieces[read:count])
-            self._read = (count, joined)
+            self.joined = (count, joined)
         return joined
 
 

@@ -6,9 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..chunks.base import wire_name
-from ..chunks.hot import make_tool_call
-from ..chunks.parse import read_json
+from .. import chunks
 from ..errors import ChunkDecodeError
 from .operator import Operator, Reducer, reduction
 
@@ -114,12 +112,12 @@ def _synthetic_call(
     payload: dict[str, Any] = {"tool_call_id": end.payload.tool_call_id, "args": {}}
     if text.strip():
         try:
-            payload["args"] = read_json(text)
+            payload["args"] = chunks.read_json(text)
         except ChunkDecodeError as error:
             payload.update(args=None, args_text=text, args_error=error.reason)
     for name in ("tool_name", "provider_executed", "provider_metadata", "dynamic", "title", "observability"):
         payload[name] = getattr(start, name)
-    return make_tool_call(end.run_id, end.from_, payload)
+    return chunks.make_tool_call(end.run_id, end.from_, payload)
 
 
 def _fill_in(known: ToolCallChunk, more: ToolCallChunk) -> None:
@@ -133,7 +131,7 @@ def _fill_in(known: ToolCallChunk, more: ToolCallChunk) -> None:
     for name in ("provider_metadata", "dynamic", "observability"):
         if getattr(old, name) is None and getattr(new, name) is not None:
             changes[name] = getattr(new, name)
-    rest = {key: value for key, value in old.extra.items() if key not in {wire_name(name) for name in changes}}
+    rest = {key: value for key, value in old.extra.items() if key not in {chunks.wire_name(name) for name in changes}}
     if changes:
         old.__setstate__({**changes, "_extra": rest or None})
 

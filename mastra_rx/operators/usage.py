@@ -36,6 +36,8 @@ class Usage:
     @classmethod
     def of(cls, wire: Mapping[str, Any] | None) -> Usage:
         """The counts of one step, as a provider reports them: numbers, numeric strings or `{"total": ...}`."""
+        if isinstance(wire, _Totals):
+            return wire.known
         wire = wire or {}
         known = {name: _number(wire.get(alias)) for name, alias in _ALIASES.items()}
         for name, (alias, key) in _NESTED.items():
@@ -79,7 +81,15 @@ class Usage:
         wire = self.__to_wire__()
         shown = ["reasoningTokens", "cachedInputTokens", "cacheCreationInputTokens", "raw"]
         main = {alias: wire.get(alias, 0) for alias in ("inputTokens", "outputTokens", "totalTokens")}
-        return {**main, **{alias: wire[alias] for alias in shown if alias in wire}}
+        return _Totals({**main, **{alias: wire[alias] for alias in shown if alias in wire}}, self)
+
+
+class _Totals(dict[str, Any]):
+    """What `as_totals` writes, still knowing which zeros are unknown: who reads the chunk later is told the same."""
+
+    def __init__(self, wire: dict[str, Any], known: Usage) -> None:
+        super().__init__(wire)
+        self.known = known
 
 
 _ALIASES = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from reactivex import Observable, abc
 
-from ..chunks.decode import Decoder
+from .. import chunks as vocabulary
 from ..errors import ChunkDecodeError, StreamInterrupted
 from ..shared_stream import Connection, Sink
 from .framing import Detected, Framing, FramingName, Lines, framing
@@ -84,11 +84,11 @@ class ByteDecoder:
         *,
         must_end: bool = True,
         unwrap: Callable[[bytes], Wirelike | None] | None = None,
-        decoder: Decoder | None = None,
+        decoder: vocabulary.Decoder | None = None,
     ) -> None:
         self.framing: Framing = framing(name)
         self._unwrap = unwrap
-        self._decoder = decoder or Decoder()
+        self._decoder = decoder or vocabulary.Decoder()
         self._count = 0
         self._must_end = must_end
         self._ended = False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from reactivex import Observable, abc
 
-from ..chunks.decode import Decoder
+from .. import chunks as vocabulary
 from ..errors import SourceError
 from ..shared_stream import Connection, Sink
 from .source import Running, Source, Stepped, aclose_quietly, close_quietly, source_error
@@ -53,7 +53,7 @@ def from_chunks(source: Chunks) -> Observable[Chunk]:
 
 
 def _batches(source: Iterable[Wirelike]) -> Iterator[Sequence[Chunk]]:
-    decoder = Decoder()
+    decoder = vocabulary.Decoder()
     count = 0
     try:
         for items in _portions(source):
@@ -85,7 +85,7 @@ def _portions(source: Iterable[Wirelike]) -> Iterator[Sequence[Wirelike]]:
 
 
 async def _async_batches(source: AsyncIterable[Wirelike]) -> AsyncIterator[Sequence[Chunk]]:
-    decoder = Decoder()
+    decoder = vocabulary.Decoder()
     count = 0
     try:
         async for item in source:
@@ -103,7 +103,7 @@ class _Subscribed(Connection):
     """The connection to a foreign Observable, which runs by itself."""
 
     def __init__(self, source: Observable[Any], sink: Sink[Chunk], scheduler: abc.SchedulerBase | None) -> None:
-        self._decoder = Decoder()
+        self._decoder = vocabulary.Decoder()
         self._sink = sink
         self._count = 0
         self._subscription: abc.DisposableBase | None = None

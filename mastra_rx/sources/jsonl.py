@@ -22,8 +22,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import CompositeDisposable, Disposable
 from reactivex.scheduler import VirtualTimeScheduler
 
-from ..chunks.decode import Decoder
-from ..chunks.wire import to_wire
+from .. import chunks as vocabulary
 from ..errors import ChunkDecodeError, SourceError
 from ..shared_stream import Connection, Sink
 from .framing import Lines
@@ -109,7 +108,7 @@ def record(observable: Observable[Chunk], path: str | os.PathLike[str]) -> abc.D
         raise SourceError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
 
     def write(chunk: Chunk) -> None:
-        line = {**cast("dict[str, Any]", to_wire(chunk)), TIME: round(time.time() * 1000, 3)}
+        line = {**cast("dict[str, Any]", vocabulary.to_wire(chunk)), TIME: round(time.time() * 1000, 3)}
         file.write(_dumped(line) + "\n")
         file.flush()
 
@@ -134,7 +133,7 @@ def _encodes(text: str) -> bool:
 
 
 def _batches(path: Recording, skip: bool) -> Iterator[Sequence[Chunk]]:
-    decoder = Decoder()
+    decoder = vocabulary.Decoder()
     number = 0
     for lines in _lines(path):
         chunks: list[Chunk] = []
@@ -148,7 +147,7 @@ def _batches(path: Recording, skip: bool) -> Iterator[Sequence[Chunk]]:
     yield decoder.end()
 
 
-def _decode(decoder: Decoder, chunks: list[Chunk], lines: Sequence[bytes], number: int, skip: bool) -> None:
+def _decode(decoder: vocabulary.Decoder, chunks: list[Chunk], lines: Sequence[bytes], number: int, skip: bool) -> None:
     while True:
         try:
             decoder.decode_into(chunks, lines, number)
@@ -211,7 +210,7 @@ def _blocks(path: Recording) -> Iterator[bytes]:
 
 def _moments(path: Recording, skip: bool, speed: float) -> Iterator[tuple[float, Sequence[Chunk]]]:
     """The chunks of each line, and the seconds to wait before them."""
-    decoder, framing = Decoder(), Lines()
+    decoder, framing = vocabulary.Decoder(), Lines()
     number, before = 0, None
 
     def moment(line: bytes) -> tuple[float, Sequence[Chunk]]:
