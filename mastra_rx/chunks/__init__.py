@@ -315,23 +315,14 @@ def __getattr__(name: str) -> Any:
 def _union() -> Any:
     from typing import Annotated, Union
 
-    from pydantic import Discriminator, Tag
+    from pydantic import PlainSerializer, PlainValidator
 
-    from .parse import class_of
+    from .parse import class_of, parse_chunk
+    from .wire import to_wire
 
-    members = [
-        Annotated[class_of(name), Tag(name)] for name in MODULE_OF if name.endswith("Chunk") or name == "HistoryGap"
-    ]
-    return Annotated[Union[tuple(members)], Discriminator(_tag)]  # noqa: UP007  # made of a list
-
-
-def _tag(value: Any) -> str:
-    from .base import BaseChunk
-    from .parse import parse_chunk
-
-    if isinstance(value, BaseChunk):
-        return value.__class__.__name__
-    return type(parse_chunk(value)).__name__
+    members = tuple(class_of(name) for name in MODULE_OF if name.endswith("Chunk") or name == "HistoryGap")
+    union = Union[members]  # noqa: UP007  # made of a list
+    return Annotated[union, PlainValidator(parse_chunk), PlainSerializer(to_wire)]
 
 
 __all__ = [

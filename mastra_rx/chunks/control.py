@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import InstanceOf
+
 from .base import BaseChunk, Date, Json, JsonObject, Wire, wire
 
 
@@ -73,8 +75,8 @@ class StepResult(Wire):
 class StepOutput(Wire):
     text: str | None = None
     tool_calls: list[Json] | None = None
-    usage: JsonObject | None = None
-    """Token counts as the provider gave them; `output.usage` gives them reduced to numbers."""
+    usage: InstanceOf[JsonObject] | None = None
+    """Token counts as the provider gave them, the very object; `output.usage` gives them reduced to numbers."""
     steps: list[Json] | None = None
     object: Json = None
 
