@@ -11,10 +11,11 @@ from typing_extensions import TypeVar
 
 from . import operators as ops
 from .errors import AgentError, MastraRxError, StreamInterrupted
-from .operators.full_output import FullOutput, RunReducer, Status, Tripwire
+from .operators.full_output import FullOutput, Status, Tripwire
 from .operators.object_result import ErrorStrategy, ObjectOutcome, ObjectPolicy, ObjectReducer
 from .operators.objects import ArrayText
 from .operators.operator import Operator, operator
+from .operators.run import RunReducer
 from .run_output import Outcome, RunOutput, Settled
 from .schema import schema_of
 from .view import View

@@ -28,7 +28,7 @@ from .usage_tree import usage_tree
 from .workflow import workflow_steps
 
 # isort: split
-from .full_output import full_output, text  # last: the module `.text` would hide the operator of that name
+from .run import full_output, text  # last: the module `.text` would hide the operator of that name
 
 __all__ = [
     "background_tasks",

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..schema import Schema, schema_of
-from .full_output import RunReducer, Status, Tripwire
+from .full_output import Status, Tripwire
 from .objects import ObjectStream
 from .operator import Emit, Operator, operator
+from .run import RunReducer
 from .tool_runs import ToolRun, ToolRunReducer
 from .usage import Usage
 

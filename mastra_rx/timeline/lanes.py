@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from ..chunks import parse_chunk, to_wire
 from ..chunks.vocabulary import TYPES
 from ..errors import ChunkDecodeError
-from ..operators.full_output import RunReducer
+from ..operators.run import RunReducer
 from ..operators.tool_runs import RunState, ToolRun, ToolRunReducer
 from .words import Wired, brief, cut, error_message, payload_of, text_of
 

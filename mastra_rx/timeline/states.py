@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..chunks import to_wire
-from ..operators.full_output import RunReducer
+from ..operators.run import RunReducer
 from ..operators.tool_runs import ToolRun, ToolRunReducer
 
 if TYPE_CHECKING:
