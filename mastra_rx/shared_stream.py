@@ -27,7 +27,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
@@ -61,12 +61,21 @@ class Sink(Protocol[T_contra]):
 class Connection(Protocol):
     """A source that was opened."""
 
-    def step(self) -> bool:
-        """Fetch what comes next and push it. False: there is no next, or the source runs by itself."""
+    def step(self) -> bool | None:
+        """Fetch what comes next and push it. False: there is no next, or the source runs by itself. None: not now."""
         ...
 
     def dispose(self) -> None:
         """Close the source; its own clean-up runs."""
+        ...
+
+
+@runtime_checkable
+class Pullable(Protocol):
+    """An Observable that is fed from outside, and knows how to make more come."""
+
+    def pull(self) -> bool | None:
+        """As `Connection.step`."""
         ...
 
 
@@ -79,7 +88,7 @@ class Openable(Protocol[T_co]):
 Stage = Callable[[T], "T | Sequence[T] | None"]
 """What happens to an item before readers get it: the item itself, None to swallow it, or a list of items instead."""
 
-_LOOK_AGAIN = 0.01  # seconds until a scheduler looks again whether it may step the source
+_LOOK_AGAIN = 0.01  # seconds until a scheduler looks again whether it can step the source
 _SLICE = 256  # how much of the log a replay takes at once
 _ROUNDS = 3  # turns that readers wait for others that are about to subscribe with them (`start_with` takes two)
 
@@ -140,6 +149,11 @@ class SharedStream(Observable[T], Generic[T]):
     @property
     def ended(self) -> bool:
         return self._end is not None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody is subscribed, of a stream that has not ended."""
+        return self._wanted or (self._end is None and bool(self._entering))
 
     @property
     def so_far(self) -> list[T]:
@@ -326,7 +340,7 @@ class SharedStream(Observable[T], Generic[T]):
         def turn(scheduler: abc.SchedulerBase, _: Any = None) -> None:
             if not self._wanted:
                 return
-            if (more := self._step(wait=False)) is None:  # another thread waits for the source; this one must not
+            if (more := self._step(wait=False)) is None:
                 scheduler.schedule_relative(_LOOK_AGAIN, turn)
             elif more:
                 scheduler.schedule(turn)
@@ -338,7 +352,7 @@ class SharedStream(Observable[T], Generic[T]):
         return self._end is None and bool(self._readers or self._waiters or self._latecomers)
 
     def _step(self, wait: bool = True) -> bool | None:
-        """Whether there may be more; None where another thread is at it and this one is not to wait."""
+        """Whether there may be more; None: not now, or another thread is at it and this one is not to wait."""
         me = threading.get_ident()
         if me in (self._driving, self._delivering):  # a callback subscribed; the loop further up the stack drives
             return False

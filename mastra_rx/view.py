@@ -494,18 +494,22 @@ class PullScheduler(Scheduler):
 
     def run_one(self, timeout: float | None, awake: Callable[[], bool]) -> None:
         """Run the next action that is due; else wait until one is, somebody wakes, or the timeout is over."""
+        if self.run_due():
+            return
         with self._changed:
-            now = time.monotonic()
-            due = self._actions[0][0] if self._actions else None
-            if due is not None and due <= now:
-                action = heapq.heappop(self._actions)[2]
-            elif awake():
-                return
-            else:
-                waits = [wait for wait in (None if due is None else due - now, timeout) if wait is not None]
-                self._changed.wait(min(waits) if waits else None)
-                return
+            if not awake():
+                due = self._actions[0][0] - time.monotonic() if self._actions else None
+                waits = [max(0.0, wait) for wait in (due, timeout) if wait is not None]
+                self._changed.wait(min(waits, default=None))
+
+    def run_due(self) -> bool:
+        """Run the next action that is due, if one is."""
+        with self._changed:
+            if not self._actions or self._actions[0][0] > time.monotonic():
+                return False
+            action = heapq.heappop(self._actions)[2]
         action()
+        return True
 
     def schedule(self, action: abc.ScheduledAction[Any], state: Any = None) -> abc.DisposableBase:
         return self._at(0.0, action, state)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from reactivex import Observable, abc
-from reactivex.disposable import Disposable
+from reactivex.disposable import Disposable, SingleAssignmentDisposable
 
-from ..errors import MastraRxError
-from ..shared_stream import SharedStream
-from ..view import View
+from ..errors import MastraRxError, StreamDisposed
+from ..shared_stream import Connection, SharedStream, Sink
+from ..view import PullScheduler, View
 from .operator import Emit, Operator
 
 if TYPE_CHECKING:
@@ -20,11 +21,21 @@ if TYPE_CHECKING:
 class ChunkGroup(View["Chunk"]):
     """The chunks that belong together: live, and from the first on whenever it is read."""
 
-    def __init__(self, key: Any, name: str) -> None:
-        self._stream: SharedStream[Chunk] = SharedStream(_Silent())
+    def __init__(self, key: Any, name: str, pull: Pull) -> None:
+        self._pull = pull
+        self._stream: SharedStream[Chunk] = SharedStream(_FedFromOutside(pull))
         super().__init__(self._stream, name)
         self.key = key
         """What the chunks have in common."""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether somebody is reading it now."""
+        return self._stream.is_read
+
+    def pull(self) -> bool | None:
+        """Fetch more of the run that it is part of, where a `for` loop of this thread stands still."""
+        return self._pull()
 
     def push(self, chunk: Chunk) -> None:
         self._stream.push((chunk,))
@@ -36,28 +47,62 @@ class ChunkGroup(View["Chunk"]):
             self._stream.fail(error)
 
 
-class _Silent(Observable[Any]):
-    """A source that only opens the stream: the group is fed from outside."""
+Pull = Callable[[], "bool | None"]
+"""Fetches more of the run that the groups are made of; see `Connection.step`."""
 
-    def _subscribe_core(
-        self, observer: abc.ObserverBase[Any], scheduler: abc.SchedulerBase | None = None
-    ) -> abc.DisposableBase:
-        return Disposable()
+
+def _pull_by(scheduler: abc.SchedulerBase | None) -> Pull:
+    """Where a `for` loop pulls the run, its body can wait for a group: then the group does what the loop would do."""
+    if not isinstance(scheduler, PullScheduler):
+        return lambda: False
+    thread = threading.get_ident()
+    return lambda: threading.get_ident() == thread and (scheduler.run_due() or None)
+
+
+class _FedFromOutside(Connection):
+    """The source of a group, which has nothing of its own: what it is made of pushes."""
+
+    def __init__(self, pull: Pull) -> None:
+        self._pull = pull
+
+    def open(self, sink: Sink[Any], scheduler: abc.SchedulerBase | None) -> Connection:
+        return self
+
+    def step(self) -> bool | None:
+        return self._pull()
+
+    def dispose(self) -> None:
+        pass
 
 
 class Grouping:
     """Puts chunks into groups. `emit` is called with each new group, before its first chunk."""
 
-    def __init__(self, emit: Emit[ChunkGroup], name: str) -> None:
+    def __init__(self, emit: Emit[ChunkGroup], name: str, pull: Pull) -> None:
         self._emit = emit
         self._name = name
+        self._pull = pull
         self._open: dict[Any, ChunkGroup] = {}
+        self._left = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nobody listens any more: neither for groups nor to one."""
+        return self._left and not any(group.is_read for group in self._open.values())
+
+    def leave(self) -> None:
+        """Nobody listens for groups any more; those that are being read go on to their end."""
+        self._left = True
+        for key in [key for key, group in self._open.items() if not group.is_read]:
+            self._open.pop(key).end(StreamDisposed("what gave this part of the run was disposed before its end"))
 
     def put(self, key: Any, chunk: Chunk) -> None:
         """Add to the group of that key; a new one is begun if none is open."""
         group = self._open.get(key)
         if group is None:
-            group = self._open[key] = ChunkGroup(key, self._name)
+            if self._left:
+                return
+            group = self._open[key] = ChunkGroup(key, self._name, self._pull)
             self._emit(group)
         group.push(chunk)
 
@@ -79,14 +124,25 @@ def grouping(name: str, feeding: Callable[[Grouping], Callable[[Chunk], Any]]) -
         def subscribe(
             observer: abc.ObserverBase[ChunkGroup], scheduler: abc.SchedulerBase | None = None
         ) -> abc.DisposableBase:
-            groups = Grouping(observer.on_next, name)
+            groups = Grouping(observer.on_next, name, _pull_by(scheduler))
             feed = feeding(groups)
+            subscription = SingleAssignmentDisposable()
+
+            def leave() -> None:
+                groups.leave()
+                stop_if_done()
+
+            def stop_if_done() -> None:
+                if groups.is_done:
+                    groups.leave()
+                    subscription.dispose()
 
             def on_next(chunk: Chunk) -> None:
                 try:
                     feed(chunk)
                 except Exception as error:
                     fail(error)
+                stop_if_done()
 
             def fail(error: Exception) -> None:
                 groups.close_all(error if isinstance(error, MastraRxError) else None)
@@ -96,7 +152,8 @@ def grouping(name: str, feeding: Callable[[Grouping], Callable[[Chunk], Any]]) -
                 groups.close_all()
                 observer.on_completed()
 
-            return source.subscribe(on_next, fail, complete, scheduler=scheduler)
+            subscription.disposable = source.subscribe(on_next, fail, complete, scheduler=scheduler)
+            return Disposable(leave)
 
         return Observable(subscribe)
 
@@ -169,16 +226,16 @@ def turns() -> Operator[ChunkGroup]:
     """
 
     def feeding(groups: Grouping) -> Callable[[Chunk], Any]:
-        turn, finished = 0, False
+        turn, begun = 0, False
 
         def feed(chunk: Chunk) -> None:
-            nonlocal turn, finished
-            if chunk.type == "start" and finished:
+            nonlocal turn, begun
+            if chunk.type == "start" and begun:
                 groups.close(turn)
-                turn, finished = turn + 1, False
+                turn += 1
+            if chunk.type in ("start", "finish"):
+                begun = True  # also where the turn before was suspended or broke off, without `finish`
             groups.put(turn, chunk)
-            if chunk.type == "finish":
-                finished = True
 
         return feed
 

@@ -79,8 +79,8 @@ def _task_output(chunk: Any) -> Inner | None:
     payload = chunk.payload
     output = payload.payload
     if isinstance(output, dict) and cast("dict[str, Any]", output).get("type") == "tool-output":
-        inner: dict[str, Any] = cast("dict[str, Any]", output).get("payload") or {}
-        output = inner.get("output")
+        inner: Any = cast("dict[str, Any]", output).get("payload")
+        output = cast("dict[str, Any]", inner).get("output") if isinstance(inner, dict) else None
     return _inner("task", payload.task_id, payload.tool_name, output)
 
 
@@ -96,7 +96,7 @@ def _event(chunk: Any) -> Inner | None:
     wire = dict(wire) if isinstance(wire.get("type"), str) else {"type": kind, "payload": wire}
     wire.setdefault("runId", chunk.run_id)
     wire.setdefault("from", chunk.from_)
-    run_id = wire["runId"]
+    run_id = wire["runId"] if isinstance(wire["runId"], str) else None
     return Inner(NestedKey(cast("NestedKind", who), run_id, run_id), chunks.chunk_of(wire))
 
 
@@ -130,17 +130,25 @@ class NestedRuns:
 
     def __call__(self, chunk: Chunk) -> None:
         inner = inner_of(chunk)
-        if inner is not None:
+        if inner is not None and self._is_of_a_run(inner):
             self._put(self._key(inner.key), inner.chunk)
         for place in _places_closed_by(chunk):
             for key in self._keys.pop(place, {}).values():
                 self._close(key)
 
+    def _is_of_a_run(self, inner: Inner) -> bool:
+        """Data of its own that a tool writes begins no run; it belongs to the one that runs there, if any."""
+        key = inner.key
+        begins = key.run_id is not None or not inner.chunk.type.startswith("data-")
+        return begins or bool(self._keys.get((key.kind, key.id)))
+
     def _key(self, key: NestedKey) -> NestedKey:
         runs = self._keys.setdefault((key.kind, key.id), {})
         if key.run_id is None and runs:
             return next(reversed(runs.values()))  # a chunk without a run belongs to the one that came last here
-        return runs.setdefault(key.run_id, key)
+        known = runs.pop(key.run_id, None) or runs.pop(None, None) or key
+        runs[key.run_id] = known  # at the end: it came last
+        return known
 
 
 def _places_closed_by(chunk: Any) -> list[tuple[str, str | None]]:
@@ -170,14 +178,20 @@ def nested(tool_call_id: str | None = None, agent_id: str | None = None) -> Oper
     the agent NAME).
     """
 
-    def wanted(key: NestedKey) -> bool:
-        if tool_call_id is not None and key.tool_call_id != tool_call_id:
-            return False
-        return agent_id is None or key.name in (agent_id, f"agent-{agent_id}")
-
     def feeding(groups: Grouping) -> Callable[[Chunk], Any]:
+        named: set[NestedKey] = set()
+
+        def wanted(key: NestedKey, chunk: Any) -> bool:
+            if tool_call_id is not None and key.tool_call_id != tool_call_id:
+                return False
+            if agent_id is None or key.name in (agent_id, f"agent-{agent_id}"):
+                return True
+            if chunk.type == "start" and chunk.payload is not None and chunk.payload.id == agent_id:
+                named.add(key)  # inside a step or a network the agent says itself who it is
+            return key in named
+
         def put(key: NestedKey, chunk: Chunk) -> None:
-            if wanted(key):
+            if wanted(key, chunk):
                 groups.put(key, chunk)
 
         return NestedRuns(put, groups.close)

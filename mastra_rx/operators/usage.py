@@ -34,15 +34,15 @@ class Usage:
     """Counters that Mastra does not know and leaves out, by the wire's names."""
 
     @classmethod
-    def of(cls, wire: Mapping[str, Any] | None) -> Usage:
+    def of(cls, wire: Any) -> Usage:
         """The counts of one step, as a provider reports them: numbers, numeric strings or `{"total": ...}`."""
         if isinstance(wire, _Totals):
             return wire.known
-        wire = wire or {}
+        wire = cast("dict[str, Any]", wire) if isinstance(wire, dict) else {}
         known = {name: _number(wire.get(alias)) for name, alias in _ALIASES.items()}
         for name, (alias, key) in _NESTED.items():
             if known[name] is None:
-                known[name] = _number(_nested(wire.get(alias), key))
+                known[name] = _number(nested_value(wire.get(alias), key))
         aliases = {*_ALIASES.values(), "raw"}
         other = {
             key: number for key, value in wire.items() if key not in aliases and (number := _number(value)) is not None
@@ -63,6 +63,12 @@ class Usage:
         return dataclasses.replace(
             self, **{name: getattr(fallback, name) for name in names if getattr(self, name) is None}
         )
+
+    def but_for(self, known: Usage) -> Usage:
+        """What `known` does not say; a 0 says nothing either, since a `finish` has it for unknown."""
+        names = [name for name in (*_ALIASES, "raw") if getattr(known, name) is None]
+        said: dict[str, Any] = {name: getattr(self, name) or None for name in names}
+        return Usage(**said)
 
     @property
     def with_total(self) -> Usage:
@@ -120,10 +126,10 @@ def _number(value: Any) -> Number | None:
             return int(value) if value.strip().lstrip("+-").isdigit() else _number(float(value))
         except ValueError:
             return None
-    return _number(_nested(value, "total")) if isinstance(value, dict) else None
+    return _number(nested_value(value, "total")) if isinstance(value, dict) else None
 
 
-def _nested(value: Any, key: str) -> Any:
+def nested_value(value: Any, key: str) -> Any:
     return cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
 
 
@@ -163,9 +169,9 @@ class UsageReducer(Reducer):
     def tool_call(self, chunk: ToolCallChunk) -> None:
         """A call that carries the `finish` of an agent that ran inside counts for it."""
         output = chunk.payload.output
-        if _nested(output, "type") == "finish" and _nested(output, "from") == "AGENT":
-            payload = _nested(output, "payload")
-            if isinstance(usage := _nested(payload, "usage"), dict):
+        if nested_value(output, "type") == "finish" and nested_value(output, "from") == "AGENT":
+            payload = nested_value(output, "payload")
+            if isinstance(usage := nested_value(payload, "usage"), dict):
                 self._turn += Usage.of(cast("dict[str, Any]", usage))
 
     def finish(self, chunk: FinishChunk) -> Usage:

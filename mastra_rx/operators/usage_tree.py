@@ -99,7 +99,9 @@ class UsageTreeReducer:
         self._key = key
         self._agent: str | None = None
         self._steps: list[StepUsage] = []
-        self._finish = Usage()
+        self._turn = Usage()
+        self._turn_is_over = False
+        self._rest = Usage()
         self._told = Usage()
         self._inside: dict[NestedKey, UsageTreeReducer] = {}
         self._nested = NestedRuns(self._put, lambda _: None)
@@ -116,7 +118,12 @@ class UsageTreeReducer:
             inside = self._inside[key] = UsageTreeReducer(key)
         inside(chunk)
 
+    def _begin(self) -> None:
+        if self._turn_is_over:
+            self._turn, self._turn_is_over = Usage(), False
+
     def _start(self, chunk: Any) -> None:
+        self._begin()
         if self._agent is None and chunk.payload is not None:
             self._agent = getattr(chunk.payload, "id", None) or getattr(chunk.payload, "workflow_id", None)
 
@@ -124,11 +131,18 @@ class UsageTreeReducer:
         payload = chunk.payload
         usage = Usage.of(None if payload.output is None else payload.output.usage)
         metadata: dict[str, Any] = payload.metadata or {}
+        self._begin()
+        self._turn += usage
         self._steps.append(StepUsage(usage, metadata.get("modelId") or metadata.get("model")))
 
     def _finished(self, chunk: Any) -> None:
-        if chunk.payload.output is not None:
-            self._finish += Usage.of(chunk.payload.output.usage)
+        """Counts for what no step of the turn reported; a second end of the same turn adds nothing."""
+        if self._turn_is_over:
+            return
+        self._turn_is_over = True
+        payload = chunk.payload
+        told = Usage.of(payload.extra.get("usage") or (None if payload.output is None else payload.output.usage))
+        self._rest += told.but_for(self._turn)
 
     def _routed(self, chunk: Any) -> None:
         """A routing agent has no steps of its own: it reports once for each decision."""
@@ -137,10 +151,12 @@ class UsageTreeReducer:
     def _executed(self, chunk: Any) -> None:
         """What an agent of a network used, told again at its end; counts only if its own chunks did not tell."""
         payload = chunk.payload
-        for key, inside in self._inside.items():
-            if key.run_id == payload.run_id:
-                inside._told = Usage.of(payload.usage)
-                inside._agent = inside._agent or payload.agent_id or payload.workflow_id
+        inside = next((inside for key, inside in self._inside.items() if key.run_id == payload.run_id), None)
+        if inside is None:  # nothing was streamed of it
+            key = NestedKey(chunk.type.partition("-")[0], payload.run_id, payload.run_id)
+            inside = self._inside[key] = UsageTreeReducer(key)
+        inside._told = Usage.of(payload.usage)
+        inside._agent = inside._agent or payload.agent_id or payload.workflow_id
 
     _HANDLERS: dict[str, Callable[[UsageTreeReducer, Any], None]] = {  # noqa: RUF012  # methods, not state
         "start": _start,
@@ -156,11 +172,11 @@ class UsageTreeReducer:
     def node(self) -> UsageNode:
         """The tree so far."""
         nested = tuple(inside.node for inside in self._inside.values())
-        reported = any(step.usage != Usage() for step in self._steps)
-        rest = Usage() if reported else self._finish if self._finish != Usage() else self._told
+        rest = self._rest
+        inside = [self._rest, *(step.usage for step in self._steps), *(node.total for node in nested)]
+        if _sum(inside) == Usage():
+            rest = self._told  # else what an outer end tells again is counted already
         agent = self._agent or (None if self._key is None else _agent_of(self._key))
-        if nested and not reported and self._finish == Usage() and _sum([n.total for n in nested]) != Usage():
-            rest = Usage()  # what an outer end tells again is in the runs inside
         return UsageNode(self._key, agent, tuple(self._steps), rest, nested)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from ..errors import AgentError, StreamDisposed, StreamInterrupted
 from .agent_error import agent_error, tool_error
 from .operator import Emit, Operator, Reducer, operator
-from .usage import Usage
+from .usage import Usage, nested_value
 
 if TYPE_CHECKING:
     from ..chunks import (
@@ -117,7 +117,8 @@ class WorkflowReducer(Reducer):
             "error": None if payload.error is None else tool_error(payload.error),
         }
         known_changes = {key: value for key, value in changes.items() if value is not None}
-        if starts and known is not None:
+        if starts and known is not None:  # tried again, resumed, or the next round of a loop
+            step = replace(known, output=None, error=None, ended_at=None)
             known_changes["starts"] = known.starts + 1
         self._put(replace(step, status=status, **known_changes))
 
@@ -132,10 +133,9 @@ class WorkflowReducer(Reducer):
         """The usage of an agent that ran inside counts for the run (Mastra 1.71.0)."""
         inner = chunk.payload.output
         if isinstance(inner, dict) and cast("dict[str, Any]", inner).get("type") == "finish":
-            payload: dict[str, Any] = cast("dict[str, Any]", inner).get("payload") or {}
-            output: dict[str, Any] = payload.get("output") or {}
-            usage = payload.get("usage") or output.get("usage")
-            self.usage += Usage.of(usage)
+            payload: Any = cast("dict[str, Any]", inner).get("payload")
+            told = nested_value(payload, "usage") or nested_value(nested_value(payload, "output"), "usage")
+            self.usage += Usage.of(told)
 
     def _finish(self, chunk: WorkflowFinishChunk) -> None:
         payload = chunk.payload

@@ -9,7 +9,7 @@ from reactivex import Observable, abc
 
 from .. import chunks as vocabulary
 from ..errors import SourceError
-from ..shared_stream import Connection, Sink
+from ..shared_stream import Connection, Pullable, Sink
 from .source import Running, Source, Stepped, aclose_quietly, close_quietly, source_error
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ async def _async_batches(source: AsyncIterable[Wirelike]) -> AsyncIterator[Seque
 
 
 class _Subscribed(Connection):
-    """The connection to a foreign Observable, which runs by itself."""
+    """The connection to an Observable, which runs by itself, or can be pulled."""
 
     def __init__(self, source: Observable[Any], sink: Sink[Chunk], scheduler: abc.SchedulerBase | None) -> None:
         self._decoder = vocabulary.Decoder()
@@ -108,12 +108,13 @@ class _Subscribed(Connection):
         self._count = 0
         self._subscription: abc.DisposableBase | None = None
         self._over = False
+        self._source = source
         self._subscription = source.subscribe(self._next, self._fail, self._complete, scheduler=scheduler)
         if self._over:
             self.dispose()
 
-    def step(self) -> bool:
-        return False
+    def step(self) -> bool | None:
+        return self._source.pull() if isinstance(self._source, Pullable) else False
 
     def dispose(self) -> None:
         if self._subscription is not None:

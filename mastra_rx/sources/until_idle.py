@@ -8,14 +8,14 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+from reactivex import Observable
+
 from ..operators.background_tasks import ENDED, BackgroundTask, BackgroundTaskReducer
 from ..view import View
 from .iterables import from_chunks
 from .source import Running, Source, aclose_quietly
 
 if TYPE_CHECKING:
-    from reactivex import Observable
-
     from ..chunks import Chunk
     from .iterables import Chunks
 
@@ -135,7 +135,7 @@ class _Idling:
         if task.state in ("started", "running"):
             self._running.add(task_id)
             self._finished.pop(task_id, None)  # a suspended task that goes on before its turn
-        else:
+        elif known is None or known.state != task.state:  # what comes late brings no further turn
             self._running.discard(task_id)
             if task.is_over or self._continue_on_suspend:
                 self._finished[task_id] = task
@@ -143,13 +143,16 @@ class _Idling:
 
     async def _next(self, finished: list[BackgroundTask]) -> Chunks | None:
         turn = self._continue_with(finished)
+        if isinstance(turn, Observable):
+            return turn  # a view can be awaited too, but that gives its last chunk
         return await turn if inspect.isawaitable(turn) else turn
 
     def _read(self, kind: str, source: Chunks, readers: list[asyncio.Task[None]]) -> asyncio.Task[None]:
         async def read() -> None:
-            chunks = View(from_chunks(source), kind).__aiter__()
+            chunks = None
             error: Exception | None = None
             try:
+                chunks = View(from_chunks(source), kind).__aiter__()
                 async for chunk in chunks:
                     self._inbox.put_nowait(("chunk", chunk))
             except Exception as failure:
