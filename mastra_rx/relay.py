@@ -3,7 +3,14 @@
     @app.get("/run")
     async def run(request: Request):
         events = mx.relay.sse(output, last_event_id=request.headers.get("last-event-id"))
-        return StreamingResponse(events, media_type="text/event-stream")
+        return StreamingResponse(events, media_type="text/event-stream", headers=mx.relay.HEADERS)
+
+and in the page:
+
+    const source = new EventSource("/run")
+    source.onmessage = ({data}) => data === "[DONE]" ? source.close() : show(JSON.parse(data))
+
+A run that was cut off has no `[DONE]`: the browser comes again, until the page closes its `EventSource`.
 
 Any number of clients read one output: a late one gets the run from the start, one that comes again goes on after the
 last event it had, one that leaves disturbs nobody.
@@ -13,9 +20,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from .chunks.open import HistoryGap
 from .chunks.wire import to_wire
 from .errors import SourceError, StreamDisposed
 from .run_output import RunOutput
@@ -38,6 +47,8 @@ def sse(output: RunOutput[Any], *, last_event_id: str | int | None = None, heart
     >>> b"".join(mx.relay.sse(output))
     b'id: 0\\ndata: {"type":"finish","payload":{}}\\n\\ndata: [DONE]\\n\\n'
     """
+    if heartbeat is not None and not heartbeat > 0:
+        raise ValueError(f"heartbeat={heartbeat}: give seconds, more than 0, or None for none")
     last = "" if last_event_id is None else str(last_event_id).strip()
     start = int(last[:18]) + 1 if last.isascii() and last.isdigit() else 0
     return Relay(output, _Events(), start, heartbeat)
@@ -72,7 +83,7 @@ class Relay:
                     break
                 number = counter.number(chunk)
                 if number is not None:
-                    yield self._form.chunk(number, to_wire(chunk))
+                    yield self._written(number, chunk)
         except SourceError as error:
             for portion in self._failure(counter, error):
                 yield portion
@@ -87,7 +98,7 @@ class Relay:
             for chunk in self._output.full_stream:
                 number = counter.number(chunk)
                 if number is not None:
-                    yield self._form.chunk(number, to_wire(chunk))
+                    yield self._written(number, chunk)
         except SourceError as error:
             yield from self._failure(counter, error)
         if self._is_over:
@@ -97,6 +108,12 @@ class Relay:
     def _is_over(self) -> bool:
         """Whether all came; not so where the output was disposed before."""
         return self._output.is_over and not isinstance(self._output.settled.error, StreamDisposed)
+
+    def _written(self, number: int, chunk: Chunk) -> bytes:
+        try:
+            return self._form.chunk(number, to_wire(chunk))
+        except RecursionError:
+            raise SourceError(f"chunk {number}, {chunk.type}, is nested too deep to be sent") from None
 
     def _failure(self, counter: _Counter, error: SourceError) -> Iterator[bytes]:
         """The source failed: the client is told by an error chunk, as it would be told of a run that failed."""
@@ -115,7 +132,7 @@ class _Counter:
 
     def number(self, chunk: Chunk) -> int | None:
         """The chunk's number; None for one that is not to be sent."""
-        if chunk.type == "history-gap":
+        if isinstance(chunk, HistoryGap):
             self.next += chunk.missed
             return None
         number, self.next = self.next, self.next + 1
@@ -147,6 +164,17 @@ class _Lines(_Form):
 
 def _dumped(wire: Any) -> bytes:
     try:
-        return json.dumps(wire, ensure_ascii=False, separators=(",", ":")).encode()
+        return json.dumps(wire, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except UnicodeEncodeError:  # half an emoji inside a tool's result
         return json.dumps(wire, separators=(",", ":")).encode()
+    except ValueError:
+        return _dumped(_finite(wire))
+
+
+def _finite(wire: Any) -> Any:
+    """With null for what JSON has no number for, as `JSON.stringify` has it."""
+    if isinstance(wire, dict):
+        return {key: _finite(value) for key, value in cast("dict[str, Any]", wire).items()}
+    if isinstance(wire, list):
+        return [_finite(value) for value in cast("list[Any]", wire)]
+    return None if isinstance(wire, float) and not math.isfinite(wire) else wire

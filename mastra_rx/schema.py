@@ -114,6 +114,8 @@ class _JsonSchema(Schema[Any]):
         from jsonschema import Draft202012Validator, exceptions, validators
 
         root = dict(self._root)
+        if not isinstance(root.get("$schema", ""), str):
+            raise SchemaError("not a JSON schema: its $schema is not a string")
         cls = validators.validator_for(root, default=Draft202012Validator)
         try:
             cls.check_schema(root)
@@ -124,11 +126,15 @@ class _JsonSchema(Schema[Any]):
 
     def check(self) -> None:
         """Raises `SchemaError` where the schema is none."""
-        _ = self._validator
+        try:
+            _ = self._validator
+            references = list(_references(self._root))
+        except RecursionError:
+            raise SchemaError("not a JSON schema: nested too deep, or it contains itself (use $ref)") from None
         if "$id" not in self._root:
-            for ref in _references(self._root):
+            for ref in references:
                 if ref.startswith("#/") and not _points(ref, self._root):
-                    raise SchemaError(f"not a JSON schema: {ref!r} refers to nothing")
+                    raise SchemaError(f"not a JSON schema: {ref!r} refers to no schema")
 
     def validate(self, value: Any) -> Any:
         """As Mastra's validators do: defaults are filled in, and keys left out that the schema does not allow."""
@@ -144,6 +150,8 @@ class _JsonSchema(Schema[Any]):
             raise _misfit(value, ["root: nested too deep"]) from error
         except Unresolvable as error:
             raise SchemaError(f"the schema cannot be followed: {error}") from error
+        except (ArithmeticError, ValueError, TypeError) as error:  # numbers that are too large for jsonschema
+            raise _misfit(value, [f"root: cannot be checked: {error}"]) from error
         if errors:
             raise _misfit(value, [f"{_path(error.absolute_path)}: {error.message}" for error in errors])
         return value
@@ -164,13 +172,14 @@ def schema_of(spec: Any) -> Schema[Any]:
         schema = _JsonSchema(cast("Mapping[str, Any]", spec))
         schema.check()
         return schema
-    if isinstance(spec, pydantic.TypeAdapter):
-        adapter = cast("pydantic.TypeAdapter[Any]", spec)
-        return _TypeSchema(adapter, getattr(adapter, "_type", None))
     if isinstance(spec, str | bytes | int | float | list | pydantic.BaseModel) or inspect.isroutine(spec):
         raise SchemaError(f"a schema is a type, a pydantic.TypeAdapter or a JSON schema as a dict, not {spec!r}")
     try:
-        schema = _TypeSchema(pydantic.TypeAdapter(spec), spec)
+        if isinstance(spec, pydantic.TypeAdapter):
+            adapter = cast("pydantic.TypeAdapter[Any]", spec)
+            schema = _TypeSchema(adapter, getattr(adapter, "_type", None))
+        else:
+            schema = _TypeSchema(pydantic.TypeAdapter(spec), spec)
         _ = schema.json_schema
         return schema
     except Exception as error:
@@ -207,12 +216,12 @@ def _points(ref: str, root: Any) -> bool:
         part = part.replace("~1", "/").replace("~0", "~")
         if isinstance(root, list):
             items = cast("list[Any]", root)
-            root = items[int(part)] if part.isdigit() and int(part) < len(items) else None
+            root = items[int(part)] if part.isdecimal() and len(part) < 9 and int(part) < len(items) else None
         else:
             root = cast("Mapping[str, Any]", root).get(part) if isinstance(root, Mapping) else None
         if root is None:
             return False
-    return True
+    return isinstance(root, Mapping | bool)
 
 
 def _element_of(schema: Schema[Any]) -> Schema[Any] | None:

@@ -113,8 +113,8 @@ class SharedStream(Observable[T], Generic[T]):
         on_end: Callable[[Exception | None], None] | None = None,
     ) -> None:
         super().__init__()
-        if history is not None and history < 1:
-            raise ValueError(f"history={history}: give the number of items to keep, at least 1, or None to keep all")
+        if history is not None and (type(history) is not int or history < 1):
+            raise ValueError(f"history={history!r}: give the number of items to keep, at least 1, or None to keep all")
         self._source = source
         self._stage = stage
         self._history = history

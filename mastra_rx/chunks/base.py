@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self, TypeVar, cast
 
@@ -179,12 +180,17 @@ def rest_of(cls: type, data: JsonObject, made: object) -> JsonObject:
 
 def date_to_wire(value: datetime) -> str:
     """A date as JavaScript writes it: ISO 8601 in UTC with milliseconds and a Z."""
-    return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    with suppress(OverflowError):  # a day before the first year, or after the last
+        value = value.astimezone(UTC)
+    return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _date_from_wire(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return datetime.fromtimestamp(value / 1000, UTC)  # epoch milliseconds, as step-start and workflows send them
+        try:
+            return datetime.fromtimestamp(value / 1000, UTC)  # epoch milliseconds, as steps and workflows send them
+        except (OverflowError, OSError):
+            raise ValueError(f"{value} is no moment that a date can hold") from None
     return value
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import logging
+from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -49,7 +50,8 @@ def parse_chunk(data: Chunk | JsonObject | str | bytes) -> Chunk:
 def read_json(text: str | bytes | bytearray | memoryview) -> Any:
     """The JSON value in `text`; `ChunkDecodeError` where there is none.
 
-    Half an emoji (a lone `\\ud83d`) is taken, which pydantic's parser refuses; so is any depth that Python can nest.
+    Half an emoji (a lone `\\ud83d`) is taken, which pydantic's parser refuses; so is what is
+    nested up to 400 deep.
     """
     if isinstance(text, memoryview):
         text = bytes(text)
@@ -57,15 +59,36 @@ def read_json(text: str | bytes | bytearray | memoryview) -> Any:
         return from_json(text, allow_inf_nan=False)
     except ValueError as first:
         try:
-            return json.loads(text, parse_constant=_refuse_constant)
+            value = json.loads(text, parse_constant=_refuse_constant)
+            if not _is_too_deep(value):
+                return value
+            reason = f"nested more than {_MAX_DEPTH} deep"
         except RecursionError:
-            reason = "too deeply nested"
+            reason = f"nested more than {_MAX_DEPTH} deep"
         except UnicodeDecodeError as error:
             reason = f"not UTF-8 ({error.reason} at byte {error.start})"
         except ValueError:
             reason = f"not JSON ({first})"
     shown = text if isinstance(text, str) else bytes(text).decode("utf-8", "replace")
     raise ChunkDecodeError(reason, text=shown) from None
+
+
+_MAX_DEPTH = 400  # what Python can walk through in recursion, wherever it stands
+
+
+def _is_too_deep(value: Any) -> bool:
+    layer: list[Any] = [value]
+    for _ in range(_MAX_DEPTH):
+        layer = [item for container in layer for item in _items(container)]
+        if not layer:
+            return False
+    return True
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value).values()
+    return cast("list[Any]", value) if isinstance(value, list) else ()
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -77,18 +100,18 @@ def chunk_of(data: JsonObject) -> Chunk:
     if type(data) is not dict:
         raise ChunkDecodeError("not a chunk, a chunk is a JSON object with a `type`", text=_shown(data))
     kind = data.get("type")
+    if not isinstance(kind, str):
+        raise ChunkDecodeError("not a chunk, a chunk has a `type` that is a string", text=_shown(data))
     if kind in HOT:
         chunk = HOT[kind](data)
         if chunk is not None:
             return chunk
-    if not isinstance(kind, str):
-        raise ChunkDecodeError("not a chunk, a chunk has a `type` that is a string", text=_shown(data))
     cls = class_for(kind)
     if cls is None:
         return _unknown(data)
     try:
         return cast("Chunk", validate(cls, data))
-    except (ValidationError, ValueError, KeyError, TypeError) as error:
+    except (ValidationError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         return _misfit(cls, data, error)
 
 

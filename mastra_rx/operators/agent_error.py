@@ -23,9 +23,16 @@ def _error(value: Any, depth: int) -> AgentError:
     data = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     message = data.get("message")
     if not isinstance(message, str):
-        message = "[object Object]" if not value else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        message = _shown(value)
     cause = data.get("cause")
     return AgentError(message, data=data, cause=_error(cause, depth - 1) if cause is not None and depth else None)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")) if value else "[object Object]"
+    except (ValueError, TypeError, RecursionError):
+        return "[object Object]"
 
 
 def tool_error(value: Any) -> AgentError:

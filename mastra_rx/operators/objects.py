@@ -89,7 +89,10 @@ def without_open_half(value: Any) -> Any:
     container = cast("Any", value)
     key: Any = next(reversed(container)) if isinstance(value, dict) else -1
     last = container[key]
-    whole = without_open_half(last)
+    try:
+        whole = without_open_half(last)
+    except RecursionError:
+        return container
     if whole is last:
         return container
     copy = container.copy()

@@ -79,7 +79,10 @@ def reduction(make: Callable[[], R], result: Callable[[R], T]) -> Operator[T]:
             def on_next(chunk: Chunk) -> None:
                 handler = handlers.get(chunk.type)
                 if handler is not None:
-                    handler(chunk)
+                    try:
+                        handler(chunk)
+                    except Exception as error:
+                        observer.on_error(error)
 
             def complete() -> None:
                 try:

@@ -390,7 +390,10 @@ def _reduced(result: Callable[[RunReducer], R]) -> Operator[R]:
             run = RunReducer()
 
             def on_next(chunk: Chunk) -> None:
-                run.feed(chunk)
+                try:
+                    run.feed(chunk)
+                except Exception as error:
+                    observer.on_error(error)
 
             def complete() -> None:
                 observer.on_next(result(run))

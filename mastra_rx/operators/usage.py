@@ -116,14 +116,19 @@ _NESTED = {  # newer providers nest: {"inputTokens": {"total": 100, "cacheRead":
 }
 
 
+_TOO_MANY = 2**63  # no count of tokens
+
+
 def _number(value: Any) -> Number | None:
     if isinstance(value, bool):
         return None
-    if isinstance(value, int | float):
+    if isinstance(value, int):
+        return value if abs(value) < _TOO_MANY else None
+    if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, str):
         try:
-            return int(value) if value.strip().lstrip("+-").isdigit() else _number(float(value))
+            return _number(int(value) if value.strip().lstrip("+-").isdigit() else float(value))
         except ValueError:
             return None
     return _number(nested_value(value, "total")) if isinstance(value, dict) else None

@@ -190,7 +190,7 @@ class Events:
             self._event = value
         elif name == b"id" and b"\0" not in value:
             self.last_event_id = value.decode("utf-8", "replace")
-        elif name == b"retry" and value.isdigit():
+        elif name == b"retry" and value.isdigit() and len(value) < 16:  # milliseconds
             self.retry = int(value)
 
     def _dispatch(self, texts: list[bytes]) -> None:
@@ -208,13 +208,17 @@ def _error_chunk(data: bytes) -> bytes:
     """The data of an event named `error`, if it is a chunk; else an `error` chunk of whatever it says."""
     try:
         value: Any = json.loads(data or b"null")
-    except ValueError:
+    except (ValueError, RecursionError):
         value = data.decode("utf-8", "replace")
     if isinstance(value, dict):
-        if "payload" in value:
+        said = cast("dict[str, Any]", value)
+        if isinstance(said.get("type"), str) and "payload" in said:
             return data
-        value = cast("dict[str, Any]", value).get("error", cast("Any", value))
-    return json.dumps({"type": "error", "payload": {"error": value}}).encode()
+        value = said.get("error", cast("Any", said))
+    try:
+        return json.dumps({"type": "error", "payload": {"error": value}}, allow_nan=False).encode()
+    except ValueError:
+        return json.dumps({"type": "error", "payload": {"error": data.decode("utf-8", "replace")}}).encode()
 
 
 _SSE_START = re.compile(rb"(data|event|id|retry)?:|(data|event|id|retry)[\r\n]")

@@ -139,7 +139,7 @@ def _batches(path: Recording, skip: bool) -> Iterator[Sequence[Chunk]]:
         chunks: list[Chunk] = []
         try:
             _decode(decoder, chunks, lines, number, skip)
-        except ChunkDecodeError:
+        except Exception:
             yield chunks + decoder.end()
             raise
         number += len(lines)
