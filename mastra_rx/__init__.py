@@ -1,11 +1,14 @@
 """The chunk stream of a Mastra agent as RxPY observables.
 
-source          from_chunks, from_bytes, from_jsonl         where chunks come from
+source          from_chunks, from_bytes, from_jsonl,        where chunks come from
+                until_idle, MastraClient
 chunk           parse_chunk, to_wire                        the typed vocabulary of the wire
 shared stream   SharedStream                                one subscription, replayed to all
 operators       mastra_rx.operators                         text, reasoning, tools, usage, steps, objects
 views           View                                        callbacks, async for, for, await, .run()
-output          MastraModelOutput                           every view of a run
+output          MastraModelOutput, WorkflowRunOutput,       every view of a run
+                NetworkRunOutput
+screens         jupyter, relay, timeline                    in a notebook, for a web page, as a picture
 
 import mastra_rx as mx
 output = mx.MastraModelOutput(mx.from_jsonl("run.jsonl"))
@@ -34,8 +37,9 @@ from .network_output import NetworkRunOutput
 from .operators.background_tasks import BackgroundTask
 from .operators.evaluations import Evaluation
 from .operators.full_output import FullOutput, Tripwire
+from .operators.groups import ChunkGroup
 from .operators.nested import NestedKey
-from .operators.network import RoutingDecision
+from .operators.network import NetworkFullOutput, RoutingDecision
 from .operators.reasoning import ReasoningPart
 from .operators.snapshots import Snapshot
 from .operators.steps import Step
@@ -43,16 +47,17 @@ from .operators.tool_pairs import ToolPair
 from .operators.tool_runs import ToolRun
 from .operators.usage import Usage
 from .operators.usage_tree import UsageNode
-from .operators.workflow import WorkflowStep
+from .operators.workflow import WorkflowFullOutput, WorkflowStep
 from .output import MastraModelOutput, NestedOutput
 from .recordings import recording
+from .run_output import RunOutput
 from .shared_stream import SharedStream
 from .sources import from_bytes, from_chunks, from_jsonl, record, until_idle
 from .view import View, as_view
 from .workflow_output import WorkflowRunOutput
 
 if TYPE_CHECKING:
-    from . import jupyter, relay
+    from . import jupyter, relay, timeline
     from .chunks import *  # noqa: F403  # every chunk class, by its name
     from .chunks import BaseChunk, Chunk, parse_chunk, to_wire
     from .client import MastraClient
@@ -68,9 +73,17 @@ def __getattr__(name: str) -> Any:
         from .client import MastraClient
 
         return MastraClient
-    if name in ("jupyter", "relay"):
+    if name in ("jupyter", "relay", "timeline"):
         return importlib.import_module(f".{name}", __name__)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("mastra-rx")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *MODULE_OF, "__version__", "operators"})
 
 
 __all__ = [
@@ -80,6 +93,7 @@ __all__ = [
     "BlockingCallError",
     "Chunk",
     "ChunkDecodeError",
+    "ChunkGroup",
     "Evaluation",
     "FullOutput",
     "MastraClient",
@@ -87,12 +101,14 @@ __all__ = [
     "MastraRxError",
     "NestedKey",
     "NestedOutput",
+    "NetworkFullOutput",
     "NetworkRunOutput",
     "NoValueError",
     "OutputValidationError",
     "PartialJSONError",
     "ReasoningPart",
     "RoutingDecision",
+    "RunOutput",
     "SchemaError",
     "SharedStream",
     "Snapshot",
@@ -106,6 +122,7 @@ __all__ = [
     "Usage",
     "UsageNode",
     "View",
+    "WorkflowFullOutput",
     "WorkflowRunOutput",
     "WorkflowStep",
     "as_view",
@@ -117,6 +134,7 @@ __all__ = [
     "record",
     "recording",
     "relay",
+    "timeline",
     "to_wire",
     "until_idle",
 ]

@@ -51,7 +51,8 @@ class MastraModelOutput(RunOutput[FullOutput[T]], Generic[T]):
 
     Reading a view has no effect: the source starts at the first subscribe, await or iteration. All views may be used
     any number of times, early or late. Streams end when the source does; values are settled then, or at an `error`
-    chunk. A run that failed makes its values raise, with what came as `.partial`.
+    chunk. A run that failed makes its values raise, with what came as `.partial`; only `usage_tree`
+    counts as far as it came.
 
     >>> import mastra_rx as mx
     >>> output = mx.MastraModelOutput(mx.from_jsonl(mx.recording("tools")))
@@ -162,7 +163,7 @@ class MastraModelOutput(RunOutput[FullOutput[T]], Generic[T]):
 
     @cached_property
     def object(self) -> View[T]:
-        """The object, validated; None where the run gave none."""
+        """The object, validated; None where the run gave none, or broke off before it was complete."""
         return View(Settled(self, _object), "object")
 
     @cached_property
@@ -212,7 +213,10 @@ class MastraModelOutput(RunOutput[FullOutput[T]], Generic[T]):
 
     @cached_property
     def usage_tree(self) -> View[UsageNode]:
-        """Who used what: by step, nested run, agent, model and task, with totals with and without nested runs."""
+        """Who used what: by step, nested run, agent, model and task, with totals with and without nested runs.
+
+        As far as it came, also where the run failed: it raises only where the source failed.
+        """
         return self._streamed("usage_tree", ops.usage_tree())
 
     @cached_property

@@ -19,13 +19,11 @@ last event it had, one that leaves disturbs nobody.
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from .chunks.open import HistoryGap
-from .chunks.wire import to_wire
+from .chunks.wire import json_of, to_wire
 from .errors import SourceError, StreamDisposed
 from .run_output import RunOutput
 
@@ -154,27 +152,9 @@ class _Events(_Form):
     end = b"data: [DONE]\n\n"
 
     def chunk(self, number: int, wire: Any) -> bytes:
-        return b"id: %d\ndata: %s\n\n" % (number, _dumped(wire))
+        return b"id: %d\ndata: %s\n\n" % (number, json_of(wire))
 
 
 class _Lines(_Form):
     def chunk(self, number: int, wire: Any) -> bytes:
-        return _dumped(wire) + b"\n"
-
-
-def _dumped(wire: Any) -> bytes:
-    try:
-        return json.dumps(wire, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    except UnicodeEncodeError:  # half an emoji inside a tool's result
-        return json.dumps(wire, separators=(",", ":")).encode()
-    except ValueError:
-        return _dumped(_finite(wire))
-
-
-def _finite(wire: Any) -> Any:
-    """With null for what JSON has no number for, as `JSON.stringify` has it."""
-    if isinstance(wire, dict):
-        return {key: _finite(value) for key, value in cast("dict[str, Any]", wire).items()}
-    if isinstance(wire, list):
-        return [_finite(value) for value in cast("list[Any]", wire)]
-    return None if isinstance(wire, float) and not math.isfinite(wire) else wire
+        return json_of(wire) + b"\n"

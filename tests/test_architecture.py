@@ -23,6 +23,7 @@ FLOORS: list[set[str]] = [
     {"run_output"},  # what the outputs share
     {"output", "workflow_output", "network_output"},
     {"client", "relay", "jupyter", "cli", "timeline"},
+    {"__main__"},
 ]
 FLOOR_OF = {part: number for number, parts in enumerate(FLOORS) for part in parts}
 GROUND = FLOORS[1]

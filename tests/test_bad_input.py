@@ -8,6 +8,7 @@ from typing import Any
 
 import pydantic
 import pytest
+import reactivex
 
 import mastra_rx as mx
 from mastra_rx import operators as ops
@@ -152,6 +153,26 @@ def test_a_heartbeat_takes_time(heartbeat: float) -> None:
 def test_history_is_a_number_of_chunks(history: Any) -> None:
     with pytest.raises(ValueError, match="history"):
         mx.MastraModelOutput([], history=history)
+
+
+# ---- files that are there already -----------------------------------------------------------------------------------
+
+
+def test_a_recording_is_kept_until_another_begins(tmp_path: Any) -> None:
+    path = tmp_path / "run.jsonl"
+    mx.record(mx.from_chunks([text("old"), text("old")]), path)
+    mx.record(reactivex.throw(ConnectionError("nobody there")), path)
+    assert texts_and_error(mx.from_jsonl(path))[0] == ["old", "old"]
+    mx.record(mx.from_chunks([text("new")]), path)
+    assert texts_and_error(mx.from_jsonl(path))[0] == ["new"]
+    mx.record(mx.from_chunks([]), path)
+    assert path.read_bytes() == b""
+
+
+def test_what_has_no_snapshots_cannot_be_watched() -> None:
+    output: Any = mx.WorkflowRunOutput([])
+    with pytest.raises(TypeError, match="WorkflowRunOutput"):
+        mx.jupyter.watch(output)
 
 
 # ---- schemas ---------------------------------------------------------------------------------------------------------

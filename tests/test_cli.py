@@ -440,3 +440,16 @@ def test_text_cut_anywhere_looks_the_same(pieces: list[str]) -> None:
     cut = shown([*text(*pieces), FINISH], live=True, width=11)
     whole = shown([*text("".join(pieces)), FINISH], live=True, width=11)
     assert cut == whole
+
+
+def test_a_timeline_is_not_written_over_the_recording(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b'{"type":"finish","payload":{}}\n')
+    result = invoke("timeline", path, "-o", path)
+    assert result.exit_code == 2
+    assert path.read_bytes() == b'{"type":"finish","payload":{}}\n'
+
+
+def test_python_runs_the_package_as_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "mastra_rx", "recordings"], capture_output=True, check=True)
+    assert b"tools" in done.stdout

@@ -172,7 +172,7 @@ if TYPE_CHECKING:
         ToolResultChunk,
         ToolResultPayload,
     )
-    from .wire import to_wire
+    from .wire import json_of, to_wire
     from .workflow import (
         WorkflowCanceledChunk,
         WorkflowFinishChunk,
@@ -288,6 +288,7 @@ _FUNCTIONS = {
     "Wire": "base",
     "chunk_of": "parse",
     "class_of": "parse",
+    "json_of": "wire",
     "make_tool_call": "hot",
     "parse_chunk": "parse",
     "read_json": "parse",
@@ -482,6 +483,7 @@ __all__ = [
     "WorkflowStepWaitingChunk",
     "chunk_of",
     "class_of",
+    "json_of",
     "make_tool_call",
     "parse_chunk",
     "read_json",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
@@ -35,6 +37,25 @@ def to_wire(value: object) -> Json:
     if isinstance(value, datetime):
         return date_to_wire(value)
     return _foreign(value)
+
+
+def json_of(wire: Json) -> bytes:
+    """The JSON text of what `to_wire` gives, in UTF-8, as `JSON.stringify` writes it."""
+    try:
+        return json.dumps(wire, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except UnicodeEncodeError:  # half an emoji inside a tool's result
+        return json.dumps(wire, separators=(",", ":")).encode()
+    except ValueError:
+        return json_of(finite(wire))
+
+
+def finite(wire: Json) -> Json:
+    """With null for numbers that JSON does not have."""
+    if isinstance(wire, dict):
+        return {key: finite(value) for key, value in cast("dict[str, Json]", wire).items()}
+    if isinstance(wire, list):
+        return [finite(value) for value in cast("list[Json]", wire)]
+    return None if isinstance(wire, float) and not math.isfinite(wire) else wire
 
 
 def _wire(piece: Wire) -> Json:

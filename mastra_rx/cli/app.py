@@ -114,15 +114,18 @@ def record(
 @app.command()
 def timeline(
     what: What = None,
+    prompt: Prompt = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="An .html page to walk through, or an .svg picture.")
     ] = Path("run.html"),
 ) -> None:
     """Draw a run: one self-contained page with its timeline, every view at each chunk, and the raw chunks."""
     with _exit_codes(what):
+        if out.suffix.lower() not in (".html", ".htm", ".svg"):
+            raise typer.BadParameter(f"{out} is neither an .html page nor an .svg picture", param_hint="--out")
         name = opening.DEFAULT if what is None else what
-        times, chunks = opening.timed(name)
-        draw = timeline_svg if out.suffix == ".svg" else partial(timeline_page, title=Path(name).name)
+        times, chunks = opening.timed(name, prompt)
+        draw = timeline_svg if out.suffix.lower() == ".svg" else partial(timeline_page, title=Path(name).name)
         try:
             out.write_text(draw(chunks, times=times), "utf-8")
         except OSError as error:
@@ -131,11 +134,11 @@ def timeline(
 
 
 @app.command()
-def views(what: What = None, as_json: AsJson = False) -> None:
+def views(what: What = None, prompt: Prompt = None, as_json: AsJson = False) -> None:
     """Print everything a run came to."""
     with _exit_codes(what):
         pieces: list[str] = []
-        with MastraModelOutput(opening.opened(what)) as output:
+        with MastraModelOutput(opening.opened(what, prompt=prompt)) as output:
             output.text_stream.subscribe(pieces.append, lambda _: None)
             full = output.get_full_output().run()
         if as_json:

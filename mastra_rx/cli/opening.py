@@ -73,13 +73,13 @@ def asked(address: str, prompt: str | None) -> Observable[Chunk]:
     return MastraClient(base).agent(unquote(agent_id)).stream(prompt).full_stream
 
 
-def timed(name: str) -> tuple[list[float | None], list[Chunk]]:
+def timed(name: str, prompt: str | None = None) -> tuple[list[float | None], list[Chunk]]:
     """All chunks of a recording, and the times at which they came. Raises `NothingToOpen`, and `SourceError`."""
     path = recording(name) if name in RECORDINGS else Path(name)
-    if name != "-" and path.is_file() and _is_lines(path):
+    if prompt is None and name != "-" and path.is_file() and _is_lines(path):
         pairs = list(read_timed(path))
         return [time for time, _ in pairs], [chunk for _, chunk in pairs]
-    chunks = list(as_view(opened(name)))
+    chunks = list(as_view(opened(name, prompt=prompt)))
     return [None] * len(chunks), chunks
 
 

@@ -121,6 +121,11 @@ class Follower:
         paint: Callable[[], None],
         seen: Callable[[Snapshot], None] | None = None,
     ) -> None:
+        if not hasattr(output, "snapshots"):
+            raise TypeError(
+                f"watch and panel follow a MastraModelOutput, not a {type(output).__name__}; "
+                "end the cell with that one itself: it shows itself as a timeline"
+            )
         self.snapshot = Snapshot()
         self.error: Exception | None = None
         self.note: str | None = None

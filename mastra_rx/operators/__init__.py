@@ -3,7 +3,8 @@
     from mastra_rx import operators as ops
     output.full_stream.pipe(ops.text_deltas(), rxops.map(str.upper)).subscribe(print)
 
-Each view of an output is one of these; each also works alone on any Observable of chunks.
+Each also works alone, on any Observable of chunks. They give what came: an `error` chunk or a missing `finish` is no
+failure to them, only the values of an output raise for it. A source that fails ends them with its error.
 """
 
 from .background_tasks import background_tasks

@@ -8,13 +8,11 @@ by hand, are recordings too.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
@@ -93,7 +91,8 @@ class _Played(Source):
 def record(observable: Observable[Chunk], path: str | os.PathLike[str]) -> abc.DisposableBase:
     """Write each chunk to `path` as it comes, with the time, for `from_jsonl` to read.
 
-    Subscribes at once; dispose what is returned to stop. A stream that fails leaves what came until then, and the
+    Subscribes at once; dispose what is returned to stop. A file that is there is kept until the first chunk comes, then
+    written anew. A stream that fails leaves what came until then, and the
     failure in the log. Gives `SourceError` where the file can't be written.
 
     >>> import mastra_rx as mx, tempfile
@@ -103,33 +102,35 @@ def record(observable: Observable[Chunk], path: str | os.PathLike[str]) -> abc.D
     'Hi'
     """
     try:
-        file = open(path, "w", encoding="utf-8", newline="\n")  # noqa: SIM115  # closed when the stream ends
+        file = open(path, "ab")  # noqa: SIM115  # closed when the stream ends
     except OSError as error:
         raise SourceError(f"cannot write {os.fspath(path)}: {error.strerror}") from error
 
+    begun = False
+
+    def begin() -> None:
+        """What was recorded before is kept until something comes in its place."""
+        nonlocal begun
+        if not begun and file.seekable():
+            file.truncate(0)
+        begun = True
+
     def write(chunk: Chunk) -> None:
+        begin()
         line = {**cast("dict[str, Any]", vocabulary.to_wire(chunk)), TIME: round(time.time() * 1000, 3)}
-        file.write(_dumped(line) + "\n")
+        file.write(vocabulary.json_of(line) + b"\n")
         file.flush()
+
+    def complete() -> None:
+        begin()
+        file.close()
 
     def fail(error: Exception) -> None:
         file.close()
         log.error("the recorded stream failed: %s", error)
 
-    subscription = observable.subscribe(write, fail, file.close)
+    subscription = observable.subscribe(write, fail, complete)
     return CompositeDisposable(subscription, Disposable(file.close))
-
-
-def _dumped(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text if text.isascii() or _encodes(text) else json.dumps(value, separators=(",", ":"))
-
-
-def _encodes(text: str) -> bool:
-    with suppress(UnicodeEncodeError):
-        text.encode()
-        return True
-    return False
 
 
 def _batches(path: Recording, skip: bool) -> Iterator[Sequence[Chunk]]:

@@ -6,8 +6,7 @@ picture     layout, svg             every shape and text with its place; SVG
 page        states, page            what every view says at each chunk; one self-contained HTML file
 
 import mastra_rx as mx
-from mastra_rx.timeline import timeline_svg
-svg = timeline_svg(mx.from_jsonl("run.jsonl").to_iterable())
+svg = mx.timeline.timeline_svg(mx.as_view(mx.from_jsonl("run.jsonl")))
 """
 
 from .page import timeline_page
