@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import operators as ops
 from .operators.network import NetworkFullOutput, NetworkReducer, NetworkStatus, RoutingDecision
+from .output import NestedOutput, outputs_of
 from .run_output import Outcome, RunOutput, Settled
 from .view import View
 
@@ -38,6 +39,11 @@ class NetworkRunOutput(RunOutput[NetworkFullOutput]):
     def text_stream(self) -> View[str]:
         """What the routing agent answers by itself."""
         return self._streamed("text_stream", ops.routing_text())
+
+    @cached_property
+    def nested(self) -> View[NestedOutput]:
+        """Each run of an agent inside the run, as an output of its own; `key` says where it runs."""
+        return outputs_of(self._stream.pipe(ops.nested()), "nested")
 
     @cached_property
     def result(self) -> View[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, cast
 
+from reactivex import Observable
 from reactivex import operators as rxops
 from typing_extensions import TypeVar
 
@@ -14,7 +15,7 @@ from .errors import AgentError, MastraRxError, StreamInterrupted
 from .operators.full_output import FullOutput, Status, Tripwire
 from .operators.object_result import ErrorStrategy, ObjectOutcome, ObjectPolicy, ObjectReducer
 from .operators.objects import ArrayText
-from .operators.operator import Operator, operator
+from .operators.operator import operator
 from .operators.run import RunReducer
 from .run_output import Outcome, RunOutput, Settled
 from .schema import schema_of
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from .operators.tool_pairs import ToolPair
     from .operators.tool_runs import ToolRun
     from .operators.usage import Usage
-    from .operators.usage_tree import UsageNode
     from .sources.iterables import Chunks
 
 T = TypeVar("T", default=Any)
@@ -144,15 +144,12 @@ class MastraModelOutput(RunOutput[FullOutput[T]], Generic[T]):
     @cached_property
     def turns(self) -> View[MastraModelOutput[Any]]:
         """Each turn of an until-idle run, as an output of its own."""
-        return self._outputs("turns", ops.turns())
+        return outputs_of(self._stream.pipe(ops.turns()), "turns")
 
     @cached_property
     def nested(self) -> View[NestedOutput]:
         """Each run inside the run, as an output of its own; `key` says where it runs."""
-        return self._outputs("nested", ops.nested())
-
-    def _outputs(self, name: str, make: Operator[ChunkGroup]) -> View[Any]:
-        return View(make(self._stream).pipe(rxops.map(NestedOutput)), name)
+        return outputs_of(self._stream.pipe(ops.nested()), "nested")
 
     # ---- values ------------------------------------------------------------------------------------------------------
 
@@ -210,14 +207,6 @@ class MastraModelOutput(RunOutput[FullOutput[T]], Generic[T]):
     def steps(self) -> View[list[Step]]:
         """The steps."""
         return self._value("steps", lambda: self._full.steps)
-
-    @cached_property
-    def usage_tree(self) -> View[UsageNode]:
-        """Who used what: by step, nested run, agent, model and task, with totals with and without nested runs.
-
-        As far as it came, also where the run failed: it raises only where the source failed.
-        """
-        return self._streamed("usage_tree", ops.usage_tree())
 
     @cached_property
     def sources(self) -> View[list[SourceChunk]]:
@@ -309,6 +298,11 @@ class NestedOutput(MastraModelOutput[Any]):
         super().__init__(group)
         self.key = group.key
         """Which part: the number of the turn, or the `NestedKey` of a run inside."""
+
+
+def outputs_of(groups: Observable[ChunkGroup], name: str) -> View[Any]:
+    """Each group as an output of its own."""
+    return View(groups.pipe(rxops.map(NestedOutput)), name)
 
 
 class _ModelOutcome(Outcome[FullOutput[Any]]):

@@ -18,6 +18,7 @@ from reactivex.subject import AsyncSubject
 
 from .errors import MastraRxError, StreamDisposed, StreamInterrupted
 from .operators.operator import Operator
+from .operators.usage_tree import usage_tree
 from .shared_stream import SharedStream
 from .sources.iterables import from_chunks
 from .sources.source import source_error
@@ -25,6 +26,7 @@ from .view import View, here
 
 if TYPE_CHECKING:
     from .chunks import Chunk
+    from .operators.usage_tree import UsageNode
     from .sources.iterables import Chunks
 
 V = TypeVar("V")
@@ -80,6 +82,14 @@ class RunOutput(Generic[F]):
     def full_stream(self) -> View[Chunk]:
         """Every chunk. A repeated tool call is left out, a call whose arguments were streamed is put in."""
         return View(self._stream, "full_stream")
+
+    @cached_property
+    def usage_tree(self) -> View[UsageNode]:
+        """Who used what: by step, nested run, agent, model and task, with totals with and without nested runs.
+
+        As far as it came, also where the run failed: it raises only where the source failed.
+        """
+        return self._streamed("usage_tree", usage_tree())
 
     @property
     def run_id(self) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import operators as ops
 from .operators.workflow import WorkflowFullOutput, WorkflowReducer, WorkflowStatus, WorkflowStep
+from .output import NestedOutput, outputs_of
 from .run_output import Outcome, RunOutput, Settled
 from .view import View
 
@@ -37,6 +38,11 @@ class WorkflowRunOutput(RunOutput[WorkflowFullOutput]):
     def step_stream(self) -> View[WorkflowStep]:
         """Each step live: its new state whenever something about it changed."""
         return self._streamed("step_stream", ops.workflow_steps())
+
+    @cached_property
+    def nested(self) -> View[NestedOutput]:
+        """Each run of an agent inside the run, as an output of its own; `key` says where it runs."""
+        return outputs_of(self._stream.pipe(ops.nested()), "nested")
 
     @cached_property
     def result(self) -> View[Any]:

@@ -47,6 +47,12 @@ def test_the_text_of_the_agents_it_chose_is_not_its_own() -> None:
     assert "".join(mx.as_view(inner.pipe(ops.text_deltas()))) == "Sub facts"
 
 
+def test_the_agents_it_chose_are_outputs_and_are_in_the_usage_tree() -> None:
+    output = mx.NetworkRunOutput(Recording("network-basic").wire)
+    assert [run.text.run() for run in output.nested] == ["Sub facts"]
+    assert output.usage_tree.run().total.total_tokens == output.usage.run().total_tokens
+
+
 # ---- Made by hand ----------------------------------------------------------------------------------------------------
 
 

@@ -192,3 +192,10 @@ def test_usage_of_agents_inside_is_summed_whatever_it_looks_like() -> None:
     ]
     usage = mx.WorkflowRunOutput(chunks).usage.run()
     assert (usage.input_tokens, usage.output_tokens, usage.total_tokens, usage.reasoning_tokens) == (11, 2, 33, 0)
+
+
+def test_the_agents_inside_are_outputs_and_are_in_the_usage_tree() -> None:
+    output = mx.WorkflowRunOutput(Recording("workflow-agent-step").wire)
+    (inner,) = output.nested
+    assert inner.text.run()
+    assert output.usage_tree.run().total.total_tokens == output.usage.run().total_tokens
