@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..errors import AgentError, StreamDisposed, StreamInterrupted
 from .agent_error import agent_error
-from .operator import Emit, Operator, Reducer, operator
+from .operator import Emit, Operator, PassingReducer, operator
 from .usage import Usage
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class NetworkFullOutput:
     run_id: str | None = None
 
 
-class NetworkReducer(Reducer):
+class NetworkReducer(PassingReducer):
     """Follows a run. `decided`, if given, is called with each decision, and again when it is done."""
 
     def __init__(self, decided: Emit[RoutingDecision] | None = None) -> None:
@@ -59,23 +59,13 @@ class NetworkReducer(Reducer):
         self.decisions: list[RoutingDecision] = []
         self.status: NetworkStatus = "running"
         self.failure: AgentError | None = None
-        self.run_id: str | None = None
         self.is_over = False
         self._pieces: list[str] = []
         self._result: Any = None
         self._object: Any = None
         self._usage: Usage | None = None
         self._completion_reason: str | None = None
-        self._handlers = self.handlers()
-
-    def feed(self, chunk: Chunk) -> Chunk:
-        """Take a chunk, and pass it on."""
-        if self.run_id is None:
-            self.run_id = chunk.run_id
-        handler = self._handlers.get(chunk.type)
-        if handler is not None:
-            handler(chunk)
-        return chunk
+        super().__init__()
 
     def handlers(self) -> dict[str, Callable[[Any], Any]]:
         executed = ("agent-execution-end", "workflow-execution-end", "tool-execution-end")

@@ -68,6 +68,23 @@ class Reducer:
         raise NotImplementedError
 
 
+class PassingReducer(Reducer):
+    """A reducer that stands in a stream: what it is fed goes on to the readers."""
+
+    def __init__(self) -> None:
+        self.run_id: str | None = None
+        self._handlers = self.handlers()
+
+    def feed(self, chunk: Chunk) -> Chunk:
+        """Take a chunk, and pass it on."""
+        if self.run_id is None:
+            self.run_id = chunk.run_id
+        handler = self._handlers.get(chunk.type)
+        if handler is not None:
+            handler(chunk)
+        return chunk
+
+
 def reduction(make: Callable[[], R], result: Callable[[R], T]) -> Operator[T]:
     """An operator that feeds a reducer and gives its result when the stream is complete."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from ..errors import AgentError, StreamDisposed, StreamInterrupted
 from .agent_error import agent_error, tool_error
-from .operator import Emit, Operator, Reducer, operator
+from .operator import Emit, Operator, PassingReducer, operator
 from .usage import Usage, nested_value
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class WorkflowFullOutput:
     run_id: str | None = None
 
 
-class WorkflowReducer(Reducer):
+class WorkflowReducer(PassingReducer):
     """Follows a run. `changed`, if given, is called with each new state of a step."""
 
     def __init__(self, changed: Emit[WorkflowStep] | None = None) -> None:
@@ -69,18 +69,8 @@ class WorkflowReducer(Reducer):
         self.status: WorkflowStatus = "running"
         self.value: Any = None
         self.failure: Exception | None = None
-        self.run_id: str | None = None
         self.is_over = False
-        self._handlers = self.handlers()
-
-    def feed(self, chunk: Chunk) -> Chunk:
-        """Take a chunk, and pass it on."""
-        if self.run_id is None:
-            self.run_id = chunk.run_id
-        handler = self._handlers.get(chunk.type)
-        if handler is not None:
-            handler(chunk)
-        return chunk
+        super().__init__()
 
     def handlers(self) -> dict[str, Callable[[Any], Any]]:
         return {
