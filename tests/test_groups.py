@@ -82,7 +82,7 @@ def test_the_step_that_runs() -> None:
     )
     for chunk in TWO_STEPS:
         feed.on_next(chunk)
-    assert texts == [None, None, "a", "ab", None, None, "c", None, None]
+    assert texts == [None, "", "a", "ab", None, "", "c", None, None]
 
 
 # ---- Runs ------------------------------------------------------------------------------------------------------------

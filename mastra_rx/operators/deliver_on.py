@@ -48,6 +48,9 @@ def deliver_on(target: Any, policy: Policy = "each") -> Callable[[Observable[T]]
     - a Qt object, PySide6 or PyQt6 (its thread must run an event loop),
     - a callable that takes a function and calls it on the right thread: `app.call_soon`, `GLib.idle_add`, ...
 
+    A source that blocks and is subscribed on the target's own thread blocks that: put
+    `rxops.subscribe_on(NewThreadScheduler())` before this operator.
+
     >>> import asyncio, threading, reactivex as rx
     >>> from mastra_rx import operators as ops
     >>> async def main():

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         FinishChunk,
         GoalChunk,
         StepFinishChunk,
+        StepStartChunk,
         ToolCallApprovalChunk,
         ToolCallChunk,
         ToolCallInputStreamingEndChunk,
@@ -95,7 +96,7 @@ class RunReducer:
     def _all_handlers(self) -> dict[str, Callable[[Any], Any]]:
         own: dict[str, Callable[[Any], Any]] = {
             "start": self._start,
-            "step-start": self._start,
+            "step-start": self._step_start,
             "tool-call-input-streaming-end": self._streaming_end,
             "tool-call": self._tool_call,
             "tool-call-approval": self._suspended,
@@ -132,6 +133,10 @@ class RunReducer:
         self._in_turn = True
         self.usage.start()
         return chunk
+
+    def _step_start(self, chunk: StepStartChunk) -> Chunk:
+        self.parts.step_start(chunk)
+        return self._start(chunk)
 
     def _streaming_end(self, chunk: ToolCallInputStreamingEndChunk) -> Chunk | list[Chunk]:
         made = self.parts.tool_calls.end(chunk)

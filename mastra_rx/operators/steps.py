@@ -81,6 +81,7 @@ class StepReducer:
         self.files = Collector["FileChunk"]("file")
         self.steps: list[Step] = []
         self._drop_next = False
+        self._begun = False
 
     def handlers(self) -> dict[str, Callable[[Any], Any]]:
         return {
@@ -90,12 +91,17 @@ class StepReducer:
             **self.tool_results.handlers(),
             **self.sources.handlers(),
             **self.files.handlers(),
+            "step-start": self.step_start,
             "step-finish": self.step_finish,
             "goal": self.goal,
         }
 
+    def step_start(self, _: Chunk) -> None:
+        self._begun = True
+
     def step_finish(self, chunk: StepFinishChunk) -> Step:
         step = self._step(chunk)
+        self._begun = False
         for part in self._parts:
             part.close_step()
         if self._drop_next:
@@ -119,7 +125,7 @@ class StepReducer:
     @property
     def current(self) -> Step | None:
         """The step that runs, as far as it came; None between steps."""
-        if not self.in_step:
+        if not self._begun and not self.in_step:
             return None
         return Step(
             step_type="tool-result" if self.steps else "initial",
