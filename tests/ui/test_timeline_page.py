@@ -58,6 +58,15 @@ class Page:
     def text(self, selector: str) -> str:
         return self.one(selector).text
 
+    def texts(self, selector: str) -> list[str]:
+        """The texts of all, read at once when the page has painted: it makes its rows anew meanwhile."""
+        script = """
+            const [selector, done] = arguments;
+            const read = () => done([...document.querySelectorAll(selector)].map((element) => element.innerText));
+            requestAnimationFrame(() => requestAnimationFrame(read));
+        """
+        return self.browser.execute_async_script(script, selector)
+
     def press(self, *keys: str, on: str = "body") -> None:
         self.one(on).send_keys(*keys)
 
@@ -72,17 +81,16 @@ class Page:
 
     @property
     def facts(self) -> dict[str, str]:
-        return {
-            div.get_attribute("data-name"): div.find_element("css selector", "dd").text for div in self.all("dl div")
-        }
+        names = [div.get_attribute("data-name") for div in self.all("dl div")]
+        return dict(zip(names, self.texts("dl div dd"), strict=True))
 
     @property
     def calls(self) -> list[list[str]]:
-        return [item.text.split("\n") for item in self.all("#tools li")]
+        return [text.split("\n") for text in self.texts("#tools li")]
 
     @property
     def rows(self) -> list[str]:
-        return [row.text.split("\n")[1] for row in self.all(".row")]
+        return [text.split("\n")[1] for text in self.texts(".row")]
 
 
 @pytest.fixture
