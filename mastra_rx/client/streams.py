@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from ..chunks import Chunk
 
 Batches = AsyncIterator[Sequence["Chunk"]]
+Unwrap = Callable[[bytes], Sequence[Any]]
 
 _DRAIN = 0.2
 """Seconds to wait for the end of a body whose last chunk has come, so that its connection can be used again."""
+
+_EARLY = 100
+"""How many chunks of an observed run may wait for one that is missing before them."""
 
 _ATTEMPTS = 5
 """How often an observed stream is taken up again without one new chunk in between."""
@@ -36,7 +40,7 @@ async def read(
     call: Call,
     *,
     must_end: bool = True,
-    unwrap: Callable[[bytes], Any] | None = None,
+    unwrap: Unwrap | None = None,
     decoder: Decoder | None = None,
 ) -> Batches:
     """The chunks of a call, a batch a read. Closing the generator closes the response: the server aborts the run.
@@ -53,9 +57,7 @@ async def read(
         raise
 
 
-async def _read(
-    http: Http, call: Call, inner: Decoder, must_end: bool, unwrap: Callable[[bytes], Any] | None
-) -> Batches:
+async def _read(http: Http, call: Call, inner: Decoder, must_end: bool, unwrap: Unwrap | None) -> Batches:
     came = False
     async with http.stream(call) as (content_type, data):
         decoder = ByteDecoder(_framing(content_type), must_end=must_end, unwrap=unwrap, decoder=inner)
@@ -104,12 +106,12 @@ async def observed(http: Http, call_at: Callable[[int], Call], where: Position) 
             async for batch in batches:
                 where.passed(batch)
                 yield batch
+            yield [*decoder.decode(where.rest()), *decoder.end()]
             return
         except StreamInterrupted as error:
             without_news = 0 if where.next > before else without_news + 1
             if without_news >= _ATTEMPTS:
-                if rest := decoder.end():
-                    yield rest
+                yield [*decoder.decode(where.rest()), *decoder.end()]
                 raise StreamInterrupted(f"{error}; taking it up again at chunk {where.next} failed") from error
             await asyncio.sleep(http.backoff * 2**without_news)
         finally:
@@ -119,7 +121,7 @@ async def observed(http: Http, call_at: Callable[[int], Call], where: Position) 
 class Position:
     """The number of the next chunk. Workflows send plain chunks, which are counted here."""
 
-    unwrap: Callable[[bytes], Any] | None = None
+    unwrap: Unwrap | None = None
 
     def __init__(self, offset: int) -> None:
         if offset < 0:
@@ -130,33 +132,51 @@ class Position:
         """These came."""
         self.next += len(batch)
 
+    def rest(self) -> list[Any]:
+        """What was held back; there will be no more."""
+        return []
+
 
 class EnvelopePosition(Position):
-    """Durable agents send envelopes: `{"type", "data": chunk, "index", ...}`."""
+    """Durable agents send envelopes: `{"type", "data": chunk, "index", ...}`.
+
+    A server may mix what happens now into what it sends again: that waits for what is missing before it.
+    """
 
     def __init__(self, offset: int) -> None:
         super().__init__(offset)
         self.unwrap = self._unwrap
+        self._early: dict[int, dict[str, Any]] = {}
 
     def passed(self, batch: Sequence[Chunk]) -> None:
         pass
 
-    def _unwrap(self, text: bytes) -> Any:
+    def _unwrap(self, text: bytes) -> list[Any]:
         envelope: Any = read_json(text)
         index: Any = cast("dict[str, Any]", envelope).get("index") if isinstance(envelope, dict) else None
         if not isinstance(index, int):
-            return text  # a plain chunk after all
+            return [text]  # a plain chunk after all
         if index < self.next:
-            return None  # sent again
-        self.next = index + 1
-        return _opened(cast("dict[str, Any]", envelope))
+            return []  # sent again
+        self._early[index] = cast("dict[str, Any]", envelope)
+        if len(self._early) > _EARLY:
+            self.next = min(self._early)  # what is missing is lost
+        chunks: list[Any] = []
+        while (came := self._early.pop(self.next, None)) is not None:
+            self.next += 1
+            chunks += _opened(came)
+        return chunks
+
+    def rest(self) -> list[Any]:
+        early, self._early = self._early, {}
+        return [chunk for index in sorted(early) for chunk in _opened(early[index])]
 
 
-def _opened(envelope: dict[str, Any]) -> dict[str, Any] | None:
+def _opened(envelope: dict[str, Any]) -> list[dict[str, Any]]:
     """The chunk in an envelope; the end of the run, whose data is none, becomes one; other events have none."""
     data, kind = envelope.get("data"), envelope.get("type")
     if isinstance(data, dict) and "type" in data:
-        return cast("dict[str, Any]", data)
+        return [cast("dict[str, Any]", data)]
     if kind in ("finish", "error", "abort"):
-        return {"type": kind, "runId": envelope.get("runId"), "from": "AGENT", "payload": data or {}}
-    return None
+        return [{"type": kind, "runId": envelope.get("runId"), "from": "AGENT", "payload": data or {}}]
+    return []

@@ -75,7 +75,7 @@ def check_framing(name: FramingName) -> None:
 class ByteDecoder:
     """Bytes in, chunks out: a framing, a decoder of chunks, and the check that the end was an end.
 
-    `unwrap` takes a chunk out of what a server puts around it; None where there is none.
+    `unwrap` takes chunks out of what a server puts around them.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ByteDecoder:
         name: FramingName = "auto",
         *,
         must_end: bool = True,
-        unwrap: Callable[[bytes], Wirelike | None] | None = None,
+        unwrap: Callable[[bytes], Sequence[Wirelike]] | None = None,
         decoder: vocabulary.Decoder | None = None,
     ) -> None:
         self.framing: Framing = framing(name)
@@ -146,7 +146,7 @@ class ByteDecoder:
         unwrap = self._unwrap
         if unwrap is None:
             return texts
-        return (b"" if (chunk := unwrap(text)) is None else chunk for text in texts)
+        return (chunk for text in texts for chunk in unwrap(text) or (b"",))
 
 
 def batches(source: Iterable[bytes], make_decoder: Callable[[], ByteDecoder]) -> Iterator[Sequence[Chunk]]:

@@ -564,6 +564,42 @@ def test_half_an_emoji_at_the_drop_finds_its_other_half(reading: Reading) -> Non
         assert output.text.run() == "😀"
 
 
+def events(chunks: list[Any], *indices: int) -> bytes:
+    return sse([envelopes([chunks[index]], index)[0] for index in indices], done=False)
+
+
+@pytest.mark.parametrize("first", [[3, 0, 1, 2, 3], [3, 2], [2, 3, 2, 3], [4, 3, 2]])
+def test_what_happens_now_waits_for_what_is_sent_again(first: list[int], reading: Reading) -> None:
+    """B018: a live chunk comes before the history, the history from its start, some of it twice."""
+    rest = [index for index in range(2, len(MANY)) if index not in first]
+    body = events(MANY, *first, *rest) + b"data: [DONE]\n\n"
+    with ScriptedServer([HEAD, chunked(body, end=True)]) as server:
+        _, got, error = reading(server, {}, lambda client: client.agent("agent").observe("r", 2))
+        assert error is None
+        assert [chunk["type"] for chunk in got] == [chunk["type"] for chunk in MANY[2:]]
+        assert got[:-1] == MANY[2:-1]
+
+
+@pytest.mark.parametrize("missing", [0, 5])
+def test_a_chunk_that_never_comes_holds_nothing_back_for_ever(missing: int, reading: Reading) -> None:
+    indices = [index for index in range(len(MANY)) if index != missing]
+    body = events(MANY, *indices) + b"data: [DONE]\n\n"
+    with ScriptedServer([HEAD, chunked(body, end=True)]) as server:
+        _, got, error = reading(server, {}, lambda client: client.agent("agent").observe("r"))
+        assert error is None
+        assert got[:-1] == [MANY[index] for index in indices][:-1]
+
+
+def test_a_drop_with_chunks_that_came_early(reading: Reading) -> None:
+    """B016: after the drop the server begins at the first chunk again."""
+    again = events(MANY, *range(len(MANY))) + b"data: [DONE]\n\n"
+    with ScriptedServer([HEAD, chunked(events(MANY, 0, 1, 5, 6)), RESET], [HEAD, chunked(again, end=True)]) as server:
+        _, got, error = reading(server, {"backoff": 0.001}, lambda client: client.agent("agent").observe("r"))
+        assert error is None
+        assert got[:-1] == MANY[:-1]
+        assert [request.json["offset"] for request in server.requests] == [0, 2]
+
+
 def test_observing_gives_up_when_nothing_new_comes(reading: Reading) -> None:
     events = sse(envelopes(RUN[:2]), done=False)
     with ScriptedServer([HEAD, chunked(events), RESET], [HEAD, RESET]) as server:
