@@ -667,7 +667,10 @@ def test_a_manager_that_fails_while_a_task_runs_ends_the_wait(caplog: pytest.Log
         seen = Seen(output.full_stream)
         await until(lambda: "finish" in seen.types)
         manager.say(ConnectionError("gone"))
-        assert await output.text == "First."
+        with pytest.raises(mx.SourceError, match="gone") as failed:
+            await output.text
+        assert failed.value.partial.text == "First."
+        assert seen.types[-1] == "finish"
         assert turns.asked == []
 
     in_a_moment(scene)

@@ -38,8 +38,8 @@ def until_idle(
     the last time; it gives the next turn's source (or an awaitable of it), or None to stop. The stream ends when
     nothing runs and nothing ended. `tasks` is the task manager's stream: without it only what the turns themselves say
     of tasks is known. `max_idle` is how many seconds to wait between turns without any chunk; then the stream ends, the
-    tasks go on. A suspended task is not waited for; `continue_on_suspend` says whether it triggers a turn (the
-    reference says no, Mastra 1.71.0 does).
+    tasks go on. Where `tasks` fails while a task runs, so does the stream. A suspended task is not waited for;
+    `continue_on_suspend` says whether it triggers a turn (the reference says no, Mastra 1.71.0 does).
 
         turn        --start--started(k)--finish-|
         tasks       ------------------------------completed(k)---
@@ -77,6 +77,7 @@ class _Idling:
         self._handlers = self._known.handlers()
         self._running: set[str] = set()
         self._finished: dict[str, BackgroundTask] = {}
+        self._lost: Exception | None = None
         self._inbox: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
 
     async def batches(self) -> AsyncIterator[Sequence[Chunk]]:
@@ -117,8 +118,11 @@ class _Idling:
                     raise what
             else:
                 hears_tasks = False
+                self._lost = what
                 if what is not None:
                     log.warning("the stream of the task manager failed: %s", what)
+        if self._running and self._lost is not None:  # how these tasks end will never be known
+            raise self._lost
 
     def _notice(self, chunk: Chunk) -> bool:
         """Follow the tasks. False for the second end of a task, which nobody is to see."""
