@@ -7,6 +7,7 @@ import dataclasses
 import json
 import logging
 import pickle
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -19,7 +20,6 @@ from pydantic import TypeAdapter, ValidationError
 import mastra_rx as mx
 from mastra_rx.chunks import TYPES, Decoder, class_of
 from mastra_rx.chunks.base import Wire as WirePiece
-from mastra_rx.chunks.decode import decode_all
 from mastra_rx.chunks.hot import HOT
 from mastra_rx.chunks.parse import class_for, validate
 from tests.conftest import Recording
@@ -425,6 +425,12 @@ def test_what_is_no_chunk_is_an_error_that_shows_it(data: Any) -> None:
 def delta(text: str, kind: str = "text-delta", block: str = "t") -> bytes:
     """A line as a server writes it: halves of an emoji escaped."""
     return json.dumps({"type": kind, **IDS, "payload": {"id": block, "text": text}}).encode()
+
+
+def decode_all(lines: Iterable[bytes]) -> list[mx.Chunk]:
+    """Every chunk of a stream that is already there."""
+    decoder = Decoder()
+    return decoder.decode(lines) + decoder.end()
 
 
 def texts(*lines: bytes) -> list[str]:

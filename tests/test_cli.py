@@ -453,3 +453,12 @@ def test_a_timeline_is_not_written_over_the_recording(tmp_path: Path) -> None:
 def test_python_runs_the_package_as_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "mastra_rx", "recordings"], capture_output=True, check=True)
     assert b"tools" in done.stdout
+
+
+def test_a_timeline_shows_what_came_before_a_broken_line(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b'{"type":"start"}\n{"type":"text-d')
+    result = invoke("timeline", path, "-o", tmp_path / "run.svg")
+    assert result.exit_code == 2
+    assert "line 2" in result.stderr
+    assert (tmp_path / "run.svg").read_text().startswith("<svg")

@@ -25,22 +25,8 @@ from mastra_rx import (
     StreamInterrupted,
     View,
 )
+from tests.cases.wire import STREAMS, VALUES
 from tests.conftest import Recording, recordings
-
-STREAMS = [
-    "full_stream",
-    "text_stream",
-    "reasoning_stream",
-    "object_stream",
-    "element_stream",
-    "tool_pairs",
-    "tool_runs",
-]
-VALUES = [
-    *("text", "object", "reasoning", "reasoning_text", "reasoning_parts", "tool_calls", "tool_results", "usage"),
-    *("total_usage", "finish_reason", "steps", "sources", "files", "warnings", "request", "response"),
-    *("provider_metadata", "suspend_payload", "resume_schema"),
-]
 
 
 def delta(text: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import mastra_rx as mx
 from mastra_rx import errors
 from mastra_rx import operators as ops
 from mastra_rx.chunks.vocabulary import MODULE_OF
+from tests.cases.wire import STREAMS, VALUES
 
 TOP = [
     "AgentError",
@@ -105,36 +106,6 @@ OPERATORS = [
     "workflow_steps",
 ]
 
-STREAMS = [
-    "full_stream",
-    "text_stream",
-    "reasoning_stream",
-    "object_stream",
-    "element_stream",
-    "tool_pairs",
-    "tool_runs",
-]
-VALUES = [
-    "text",
-    "object",
-    "reasoning",
-    "reasoning_text",
-    "reasoning_parts",
-    "tool_calls",
-    "tool_results",
-    "usage",
-    "total_usage",
-    "finish_reason",
-    "steps",
-    "sources",
-    "files",
-    "warnings",
-    "request",
-    "response",
-    "provider_metadata",
-    "suspend_payload",
-    "resume_schema",
-]
 ATTRIBUTES = ["run_id", "trace_id", "status", "error", "tripwire", "used_fallback_value"]
 
 
@@ -172,7 +143,7 @@ def output() -> mx.MastraModelOutput[Any]:
     return mx.MastraModelOutput(rx.never(), schema=list[int])
 
 
-@pytest.mark.parametrize("name", STREAMS + VALUES)
+@pytest.mark.parametrize("name", [*STREAMS, *VALUES])
 def test_streams_and_values_are_views_and_always_the_same_one(name: str) -> None:
     run = output()
     view = getattr(run, name)

@@ -203,6 +203,23 @@ def test_a_recording_is_read_with_its_times(tmp_path: Path) -> None:
     assert [at for at, _ in read_timed(mx.recording("text"))] == [None] * len(list(read_timed(mx.recording("text"))))
 
 
+def test_a_broken_recording_is_read_until_it_breaks(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    path.write_text('{"type":"start"}\n{"type":"text-delta","payload":{"text":"a\\ud83d"}}\n{"type":"text-d')
+    chunks: list[Any] = []
+    with pytest.raises(mx.ChunkDecodeError, match="line 3"):
+        chunks.extend(one for _, one in read_timed(path))
+    assert [one.type for one in chunks] == ["start", "text-delta", "text-delta"]
+    picture: Any = mx.from_jsonl(path)
+    assert "<svg" in picture._repr_html_()
+
+
+def test_half_an_emoji_finds_its_other_half_in_a_recording_too(tmp_path: Path) -> None:
+    halves = [{"type": "text-delta", "payload": {"id": "t", "text": half}} for half in ("\ud83d", "\ude00")]
+    (tmp_path / "run.jsonl").write_text("\n".join(map(json.dumps, halves)))
+    assert "".join(one.payload.text for _, one in read_timed(tmp_path / "run.jsonl")) == "\U0001f600"
+
+
 def test_a_line_that_is_no_chunk_is_told_with_its_number(tmp_path: Path) -> None:
     (tmp_path / "run.jsonl").write_text('{"type":"start"}\n\nnonsense\n')
     with pytest.raises(mx.ChunkDecodeError, match="line 3"):

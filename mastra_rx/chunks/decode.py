@@ -128,9 +128,3 @@ def _with_text(chunk: BaseChunk, text_name: str, text: str) -> BaseChunk:
     copy = object.__new__(chunk.__class__)
     copy.__setstate__({**chunk.__getstate__(), "payload": inner})
     return copy
-
-
-def decode_all(data: Iterable[Wirelike]) -> list[Chunk]:
-    """Every chunk of a stream that is already there."""
-    decoder = Decoder()
-    return decoder.decode(data) + decoder.end()

@@ -124,13 +124,17 @@ def timeline(
         if out.suffix.lower() not in (".html", ".htm", ".svg"):
             raise typer.BadParameter(f"{out} is neither an .html page nor an .svg picture", param_hint="--out")
         name = opening.DEFAULT if what is None else what
-        times, chunks = opening.timed(name, prompt)
+        times, chunks, failure = opening.timed(name, prompt)
+        if failure is not None and not chunks:
+            raise failure
         draw = timeline_svg if out.suffix.lower() == ".svg" else partial(timeline_page, title=Path(name).name)
         try:
             out.write_text(draw(chunks, times=times), "utf-8")
         except OSError as error:
             raise opening.NothingToOpen(f"cannot write {out}: {error.strerror or error}") from None
         _console().print(f"{out}: {len(chunks)} chunks", soft_wrap=True)
+        if failure is not None:
+            raise failure
 
 
 @app.command()

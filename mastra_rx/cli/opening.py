@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from reactivex import Observable
 
-from ..errors import ChunkDecodeError
+from ..errors import ChunkDecodeError, SourceError
 from ..recordings import RECORDINGS, recording
 from ..sources import from_bytes, from_chunks, from_jsonl
 from ..sources.framing import Detected, Lines
@@ -73,14 +73,23 @@ def asked(address: str, prompt: str | None) -> Observable[Chunk]:
     return MastraClient(base).agent(unquote(agent_id)).stream(prompt).full_stream
 
 
-def timed(name: str, prompt: str | None = None) -> tuple[list[float | None], list[Chunk]]:
-    """All chunks of a recording, and the times at which they came. Raises `NothingToOpen`, and `SourceError`."""
+def timed(name: str, prompt: str | None = None) -> tuple[list[float | None], list[Chunk], SourceError | None]:
+    """The times of a recording, its chunks, and why it ends there, if it is broken. Raises `NothingToOpen`."""
     path = recording(name) if name in RECORDINGS else Path(name)
-    if prompt is None and name != "-" and path.is_file() and _is_lines(path):
-        pairs = list(read_timed(path))
-        return [time for time, _ in pairs], [chunk for _, chunk in pairs]
-    chunks = list(as_view(opened(name, prompt=prompt)))
-    return [None] * len(chunks), chunks
+    is_recording = prompt is None and name != "-" and path.is_file() and _is_lines(path)
+    times: list[float | None] = []
+    chunks: list[Chunk] = []
+    try:
+        for time, chunk in read_timed(path) if is_recording else _untimed(opened(name, prompt=prompt)):
+            times.append(time)
+            chunks.append(chunk)
+    except SourceError as error:
+        return times, chunks, error
+    return times, chunks, None
+
+
+def _untimed(source: Observable[Chunk]) -> Iterator[tuple[None, Chunk]]:
+    return ((None, chunk) for chunk in as_view(source))
 
 
 def _why(name: str, error: OSError) -> str:

@@ -13,6 +13,7 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
@@ -79,13 +80,28 @@ class _Played(Source):
     def _repr_html_(self) -> str | None:
         if not isinstance(self._path, str | os.PathLike):
             return None  # a file or lines that can be read only once are not to be read for a look
-        from ..timeline import read_timed, timeline_svg
+        from ..timeline import timeline_svg
 
-        try:
-            times, chunks = zip(*read_timed(self._path), strict=True)
-        except (SourceError, ValueError):
-            return None
-        return timeline_svg(chunks, times=times)
+        pairs: list[tuple[float | None, Chunk]] = []
+        with suppress(SourceError):  # what came before a broken line is a picture still
+            pairs.extend(read_timed(self._path))
+        return timeline_svg([chunk for _, chunk in pairs], times=[at for at, _ in pairs]) if pairs else None
+
+
+def read_timed(path: Recording) -> Iterator[tuple[float | None, Chunk]]:
+    """Each chunk of a recording with its time in milliseconds since 1970; None where none was recorded.
+
+    A line that is not a chunk gives `ChunkDecodeError` with its number, after all that came before; a file that can't
+    be read `SourceError`.
+
+    >>> import mastra_rx as mx
+    >>> times, chunks = zip(*mx.timeline.read_timed(mx.recording("text")))
+    >>> chunks[0].type
+    'start'
+    """
+    for at, chunks in _timed_lines(path, skip=False):
+        for chunk in chunks:
+            yield at, chunk
 
 
 def record(observable: Observable[Chunk], path: str | os.PathLike[str]) -> abc.DisposableBase:
@@ -139,7 +155,7 @@ def _batches(path: Recording, skip: bool) -> Iterator[Sequence[Chunk]]:
     for lines in _lines(path):
         chunks: list[Chunk] = []
         try:
-            _decode(decoder, chunks, lines, number, skip)
+            _decode(decoder, chunks, [_without_time(line) for line in lines], number, skip)
         except Exception:
             yield chunks + decoder.end()
             raise
@@ -164,9 +180,8 @@ def _lines(path: Recording) -> Iterator[Sequence[bytes]]:
     """The lines, a portion a read."""
     framing = Lines()
     for block in _blocks(path):
-        lines = framing.feed(block)
-        yield [_without_time(line) for line in lines]
-    yield [_without_time(line) for line in framing.end()]
+        yield framing.feed(block)
+    yield framing.end()
 
 
 _TIME_KEY = f'"{TIME}"'.encode()
@@ -209,27 +224,30 @@ def _blocks(path: Recording) -> Iterator[bytes]:
         yield data if data.endswith(b"\n") else data + b"\n"
 
 
+def _timed_lines(path: Recording, skip: bool) -> Iterator[tuple[float | None, Sequence[Chunk]]]:
+    """The time of each line, and its chunks."""
+    decoder = vocabulary.Decoder()
+    at: float | None = None
+    chunks: list[Chunk] = []
+    try:
+        for number, line in enumerate(line for lines in _lines(path) for line in lines):
+            at, text = _timed(line)
+            _decode(decoder, chunks, [text], number, skip)
+            yield at, chunks
+            chunks = []
+    except Exception:
+        yield at, chunks + decoder.end()
+        raise
+    yield at, decoder.end()
+
+
 def _moments(path: Recording, skip: bool, speed: float) -> Iterator[tuple[float, Sequence[Chunk]]]:
     """The chunks of each line, and the seconds to wait before them."""
-    decoder, framing = vocabulary.Decoder(), Lines()
-    number, before = 0, None
-
-    def moment(line: bytes) -> tuple[float, Sequence[Chunk]]:
-        nonlocal number, before
-        at, text = _timed(line)
+    before: float | None = None
+    for at, chunks in _timed_lines(path, skip):
         wait = 0.0 if at is None or before is None else max(0.0, at - before) / 1000 / speed
         before = before if at is None else at
-        chunks: list[Chunk] = []
-        _decode(decoder, chunks, [text], number, skip)
-        number += 1
-        return wait, chunks
-
-    for block in _blocks(path):
-        for line in framing.feed(block):
-            yield moment(line)
-    for line in framing.end():
-        yield moment(line)
-    yield 0.0, decoder.end()
+        yield wait, chunks
 
 
 async def _in_rhythm(path: Recording, skip: bool, speed: float) -> AsyncIterator[Sequence[Chunk]]:

@@ -9,8 +9,8 @@ import mastra_rx as mx
 svg = mx.timeline.timeline_svg(mx.as_view(mx.from_jsonl("run.jsonl")))
 """
 
+from ..sources.jsonl import read_timed
 from .page import timeline_page
-from .recorded import read_timed
 from .svg import timeline_svg
 
 __all__ = ["read_timed", "timeline_page", "timeline_svg"]

@@ -18,25 +18,9 @@ import pytest
 
 import mastra_rx as mx
 from tests.live.conftest import MastraServer
+from tests.test_conformance import VALUES as COMPARED
 
-VALUES = {
-    "text": "text",
-    "object": "object",
-    "reasoning": "reasoning_parts",
-    "reasoningText": "reasoning_text",
-    "toolCalls": "tool_calls",
-    "toolResults": "tool_results",
-    "usage": "usage",
-    "totalUsage": "total_usage",
-    "finishReason": "finish_reason",
-    "steps": "steps",
-    "sources": "sources",
-    "files": "files",
-    "warnings": "warnings",
-    "suspendPayload": "suspend_payload",
-    "resumeSchema": "resume_schema",
-    "providerMetadata": "provider_metadata",
-}
+VALUES = {theirs: ours for theirs, ours in COMPARED.items() if theirs not in ("request", "response")}
 
 STEP_KEYS = ("stepType", "text", "finishReason", "reasoningText", "usage", "warnings", "tripwire")
 
